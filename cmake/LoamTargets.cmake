@@ -1,0 +1,54 @@
+# The house rules as CMake functions: one library a folder, one link test a library.
+
+# loam_library(NAME FOLDER SOURCES a.cpp ... DEPENDS loam_x ... SYSTEM lib ...)
+#
+# Makes the static library loam_<folder> from SOURCES (default: every .cpp below the folder).
+# DEPENDS and SYSTEM are all that it may
+# need: the link test `link.<folder>` links the whole archive against exactly
+# these and fails on an undefined symbol.
+function(loam_library folder)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;SYSTEM" ${ARGN})
+  set(target loam_${folder})
+  if(NOT ARG_SOURCES)
+    file(GLOB_RECURSE ARG_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  endif()
+  add_library(${target} STATIC ${ARG_SOURCES})
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} ${ARG_SYSTEM} PRIVATE loam_warnings)
+
+  set(link_test link_${folder})
+  set(link_main ${CMAKE_CURRENT_BINARY_DIR}/${link_test}.cpp)
+  file(GENERATE OUTPUT ${link_main} CONTENT "int main() { return 0; }\n")
+  add_executable(${link_test} ${link_main})
+  set_target_properties(${link_test} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/link)
+  target_link_libraries(${link_test} PRIVATE
+    -Wl,--whole-archive ${target} -Wl,--no-whole-archive ${ARG_DEPENDS} ${ARG_SYSTEM})
+  add_test(NAME link.${folder} COMMAND ${link_test})
+  set_tests_properties(link.${folder} PROPERTIES LABELS "link")
+endfunction()
+
+# loam_program(NAME SOURCES ... DEPENDS ...): an executable in the programs' folder.
+function(loam_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} loam_warnings)
+endfunction()
+
+# loam_test(NAME SOURCES ... DEPENDS ... [LABELS ...] [TIMEOUT s]): a GoogleTest
+# program, one CTest entry for the whole program so that a run starts few processes.
+function(loam_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  add_executable(test_${name} ${ARG_SOURCES})
+  set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(test_${name} PRIVATE
+    LOAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    LOAM_BUILD_DIR="${CMAKE_BINARY_DIR}")
+  target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} GTest::gtest_main GTest::gmock loam_warnings)
+  add_test(NAME ${name} COMMAND test_${name} --gtest_brief=1)
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()

@@ -1,0 +1,164 @@
+#include "base/money.hpp"
+
+#include <algorithm>
+#include <boost/multiprecision/cpp_int.hpp>
+
+namespace loam {
+namespace {
+
+using Int256 = boost::multiprecision::int256_t;
+
+Int256 widen(Int128 value) {
+  return Int256(value);
+}
+
+Int128 divide_rounded(Int256 numerator, Int256 denominator, Rounding rounding) {
+  Int256 quotient = numerator / denominator;  // toward zero
+  const Int256 rest = numerator - quotient * denominator;
+  if (rest != 0) {
+    const bool negative = numerator < 0;
+    const Int256 twice = boost::multiprecision::abs(rest) * 2;
+    bool away = false;
+    switch (rounding) {
+      case Rounding::half_even:
+        away = twice > denominator || (twice == denominator && quotient % 2 != 0);
+        break;
+      case Rounding::half_up:
+        away = twice >= denominator;
+        break;
+      case Rounding::up:
+        away = !negative;
+        break;
+      case Rounding::down:
+        away = negative;
+        break;
+    }
+    if (away) quotient += negative ? -1 : 1;
+  }
+  constexpr int bits_max = 126;
+  LOAM_ASSERT(boost::multiprecision::abs(quotient) < (Int256(1) << bits_max));
+  return static_cast<Int128>(quotient);
+}
+
+std::string digits_of(Int128 value) {
+  std::string digits;
+  do {
+    digits.push_back(static_cast<char>('0' + static_cast<int>(value % 10)));
+    value /= 10;
+  } while (value != 0);
+  std::reverse(digits.begin(), digits.end());
+  return digits;
+}
+
+constexpr std::int64_t whole_units_max = 1'000'000'000'000'000;  // 10^15: beyond any invoice
+
+}  // namespace
+
+Result<Currency> Currency::parse(std::string_view text) {
+  const bool good = text.size() == 3 && std::all_of(text.begin(), text.end(),
+                                                    [](char c) { return c >= 'A' && c <= 'Z'; });
+  if (!good)
+    return invalid("'" + std::string(text) + "' is not a currency code",
+                   "give three capital letters such as USD");
+  return Currency(text);
+}
+
+int Currency::exponent() const {
+  // ISO 4217 amendment list: everything that is not 2.
+  constexpr std::array<std::string_view, 16> zero{"BIF", "CLP", "DJF", "GNF", "ISK", "JPY",
+                                                  "KMF", "KRW", "PYG", "RWF", "UGX", "UYI",
+                                                  "VND", "VUV", "XAF", "XOF"};
+  constexpr std::array<std::string_view, 7> three{"BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"};
+  if (std::find(zero.begin(), zero.end(), code()) != zero.end()) return 0;
+  if (std::find(three.begin(), three.end(), code()) != three.end()) return 3;
+  return 2;
+}
+
+Result<Money> Money::parse(std::string_view amount, Currency currency) {
+  const Error fault = invalid("'" + std::string(amount) + "' is not an amount of money",
+                              "give a decimal number such as 0.02, at most 12 decimals");
+  std::string_view rest = amount;
+  const bool negative = rest.starts_with('-');
+  if (negative) rest.remove_prefix(1);
+  const std::size_t point = std::min(rest.find('.'), rest.size());
+  const std::string_view whole = rest.substr(0, point);
+  const std::string_view part =
+      point < rest.size() ? rest.substr(point + 1) : std::string_view{"0"};
+  const auto all_digits = [](std::string_view s) {
+    return !s.empty() &&
+           std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  if (!all_digits(whole) || !all_digits(part) || part.size() > static_cast<std::size_t>(decimals))
+    return fault;
+  Int128 units = 0;
+  for (const char c : whole) {
+    units = units * 10 + (c - '0');
+    if (units > whole_units_max)
+      return invalid("'" + std::string(amount) + "' is too much money", "the most is 10^15");
+  }
+  for (std::size_t i = 0; i < static_cast<std::size_t>(decimals); ++i) {
+    units = units * 10 + (i < part.size() ? part[i] - '0' : 0);
+  }
+  return Money(negative ? -units : units, currency);
+}
+
+Result<Money> Money::parse_text(std::string_view text) {
+  const std::size_t blank = text.find(' ');
+  if (blank == std::string_view::npos) {
+    return invalid("'" + std::string(text) + "' has no currency",
+                   "write the amount and the code, such as '1.25 USD'");
+  }
+  LOAM_TRY(currency, Currency::parse(text.substr(blank + 1)));
+  return parse(text.substr(0, blank), currency);
+}
+
+Money operator+(Money a, Money b) {
+  LOAM_ASSERT(a.currency_ == b.currency_);
+  return Money(a.units_ + b.units_, a.currency_);
+}
+
+Money operator-(Money a, Money b) {
+  LOAM_ASSERT(a.currency_ == b.currency_);
+  return Money(a.units_ - b.units_, a.currency_);
+}
+
+std::strong_ordering operator<=>(Money a, Money b) {
+  LOAM_ASSERT(a.currency_ == b.currency_);
+  if (a.units_ == b.units_) return std::strong_ordering::equal;
+  return a.units_ < b.units_ ? std::strong_ordering::less : std::strong_ordering::greater;
+}
+
+Money Money::times_ratio(Int128 numerator, Int128 denominator, Rounding rounding) const {
+  LOAM_ASSERT(denominator > 0);
+  return Money(divide_rounded(widen(units_) * widen(numerator), widen(denominator), rounding),
+               currency_);
+}
+
+Money Money::rounded(Rounding rounding) const {
+  Int128 step = 1;
+  for (int i = currency_.exponent(); i < decimals; ++i) step *= 10;
+  return Money(divide_rounded(widen(units_), widen(step), rounding) * step, currency_);
+}
+
+std::string amount_text(Money money) {
+  return display_text(money, 0);
+}
+
+std::string to_text(Money money) {
+  return amount_text(money) + " " + std::string(money.currency().code());
+}
+
+std::string display_text(Money money, int places) {
+  const Int128 magnitude = money.is_negative() ? -money.units() : money.units();
+  std::string digits = digits_of(magnitude);
+  constexpr auto scale = static_cast<std::size_t>(Money::decimals);
+  if (digits.size() <= scale) digits.insert(0, scale + 1 - digits.size(), '0');
+  std::string part = digits.substr(digits.size() - scale);
+  while (part.size() > static_cast<std::size_t>(places) && part.back() == '0') part.pop_back();
+  std::string text = money.is_negative() ? "-" : "";
+  text += digits.substr(0, digits.size() - scale);
+  if (!part.empty()) text += "." + part;
+  return text;
+}
+
+}  // namespace loam

@@ -1,0 +1,69 @@
+#include "base/money.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/random.hpp"
+
+namespace loam {
+namespace {
+
+const Currency usd("USD");
+
+Money dollars(const char* amount) {
+  return Money::parse(amount, usd).value();
+}
+
+TEST(Money, TextIsCanonical) {
+  EXPECT_EQ(to_text(dollars("1.250")), "1.25 USD");
+  EXPECT_EQ(to_text(dollars("-0.000000000001")), "-0.000000000001 USD");
+  EXPECT_EQ(display_text(dollars("1.5"), 2), "1.50");
+  EXPECT_EQ(display_text(dollars("1.505"), 2), "1.505");
+  EXPECT_EQ(Money::parse_text("1.25 USD").value(), dollars("1.25"));
+}
+
+TEST(Money, RefusesWhatIsNoAmount) {
+  for (const char* text : {"", "-", ".", "1.", ".5", "1e3", "NaN", "1,5", "0.0000000000001",
+                           "1000000000000001", "--1"}) {
+    EXPECT_FALSE(Money::parse(text, usd).ok()) << text;
+  }
+  for (const char* text : {"1.25", "1.25 usd", "1.25 USDX", " USD"})
+    EXPECT_FALSE(Money::parse_text(text).ok()) << text;
+}
+
+TEST(Money, RatioRoundsOnceAndExactly) {
+  // 4 CE for two hours at 1.75: 14.00 (half the time at 1.50, half at 2.00).
+  EXPECT_EQ(dollars("1.75").times_ratio(8, 1, Rounding::half_even), dollars("14"));
+  EXPECT_EQ(to_text(dollars("10000").times_ratio(6, 31, Rounding::half_even)),
+            "1935.483870967742 USD");
+  const Int128 big = static_cast<Int128>(1) << 100;  // intermediate far beyond 128 bits
+  EXPECT_EQ(dollars("123456789").times_ratio(big, big, Rounding::half_even), dollars("123456789"));
+}
+
+TEST(Money, RoundsByCurrency) {
+  const Currency jpy("JPY"), kwd("KWD");
+  EXPECT_EQ(amount_text(Money::parse("1935.483870967742", jpy)->rounded(Rounding::half_even)),
+            "1935");
+  EXPECT_EQ(amount_text(Money::parse("1.2345", kwd)->rounded(Rounding::half_up)), "1.235");
+  EXPECT_EQ(amount_text(Money::parse("1.2345", kwd)->rounded(Rounding::half_even)), "1.234");
+  EXPECT_EQ(amount_text(dollars("-0.005").rounded(Rounding::half_up)), "-0.01");
+  EXPECT_EQ(amount_text(dollars("0.001").rounded(Rounding::up)), "0.01");
+  EXPECT_EQ(amount_text(dollars("0.019").rounded(Rounding::down)), "0.01");
+}
+
+TEST(Money, TextRoundTripsForAllValues) {
+  Random random(7);
+  for (int i = 0; i < 10'000; ++i) {
+    Int128 units = static_cast<Int128>(random.next() >> 14) * 1'000'000'000;
+    const Money money(random.chance(500) ? -units : units, usd);
+    EXPECT_EQ(Money::parse_text(to_text(money)).value(), money);
+  }
+}
+
+template <class A, class B>
+concept Multipliable = requires(A a, B b) {
+  a* b;
+};
+static_assert(!Multipliable<Money, Money>);
+
+}  // namespace
+}  // namespace loam
