@@ -1,0 +1,91 @@
+#include "billing/accounts.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+
+namespace loam::billing {
+namespace {
+
+Transaction transfer(TransactionId id, TransactionKind kind, TenantId tenant, TaskId task,
+                     const Account& from, const Account& to, Money amount) {
+  Transaction transaction;
+  transaction.id = id;
+  transaction.kind = kind;
+  transaction.tenant = tenant;
+  transaction.task = task;
+  transaction.postings = {{from, -amount}, {to, amount}};
+  return transaction;
+}
+
+}  // namespace
+
+bool sums_to_zero(const Transaction& transaction) {
+  std::map<Currency, Money> sums;
+  for (const Posting& posting : transaction.postings) {
+    const auto [sum, fresh] = sums.try_emplace(posting.amount.currency(), posting.amount);
+    if (!fresh) sum->second += posting.amount;
+  }
+  return std::all_of(sums.begin(), sums.end(),
+                     [](const auto& sum) { return sum.second.is_zero(); });
+}
+
+void Accounts::apply(const Transaction& transaction) {
+  LOAM_ASSERT(sums_to_zero(transaction));
+  for (const Posting& posting : transaction.postings) {
+    const auto [balance, fresh] = balances_.try_emplace(posting.account, posting.amount);
+    if (!fresh) balance->second += posting.amount;
+  }
+}
+
+Money Accounts::balance(const Account& account) const {
+  const auto found = balances_.find(account);
+  return found == balances_.end() ? Money::zero(account.currency) : found->second;
+}
+
+Account wallet_of(TenantId tenant, Currency currency) {
+  return {AccountKind::wallet, tenant, currency};
+}
+Account held_of(TenantId tenant, Currency currency) {
+  return {AccountKind::held, tenant, currency};
+}
+Account revenue_in(Currency currency) {
+  return {AccountKind::revenue, TenantId{}, currency};
+}
+Account cash_in(Currency currency) {
+  return {AccountKind::cash, TenantId{}, currency};
+}
+
+Transaction top_up(TransactionId id, TenantId tenant, Money amount, std::string note) {
+  const Currency currency = amount.currency();
+  Transaction transaction = transfer(id, TransactionKind::top_up, tenant, TaskId{},
+                                     cash_in(currency), wallet_of(tenant, currency), amount);
+  transaction.note = std::move(note);
+  return transaction;
+}
+
+Transaction hold(TransactionId id, TenantId tenant, TaskId task, Money amount) {
+  const Currency currency = amount.currency();
+  return transfer(id, TransactionKind::hold, tenant, task, wallet_of(tenant, currency),
+                  held_of(tenant, currency), amount);
+}
+
+Transaction charge(TransactionId id, TenantId tenant, TaskId task, Money amount, Money held) {
+  const Currency currency = amount.currency();
+  const Money from_held = std::min(amount, held);
+  Transaction transaction = transfer(id, TransactionKind::charge, tenant, task,
+                                     held_of(tenant, currency), revenue_in(currency), from_held);
+  if (from_held < amount) {
+    transaction.postings.push_back({wallet_of(tenant, currency), from_held - amount});
+    transaction.postings[1].amount = amount;
+  }
+  return transaction;
+}
+
+Transaction release(TransactionId id, TenantId tenant, TaskId task, Money amount) {
+  const Currency currency = amount.currency();
+  return transfer(id, TransactionKind::release, tenant, task, held_of(tenant, currency),
+                  wallet_of(tenant, currency), amount);
+}
+
+}  // namespace loam::billing

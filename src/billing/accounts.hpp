@@ -1,0 +1,42 @@
+// Accounts: balances by double entry, and the transactions that loam makes. Every transaction's
+// postings sum to zero per currency. Pure.
+#pragma once
+
+#include <map>
+
+#include "domain/ledger.hpp"
+
+namespace loam::billing {
+
+class Accounts {
+ public:
+  // Requires postings that sum to zero.
+  void apply(const Transaction& transaction);
+  // Zero for an account never posted to.
+  Money balance(const Account& account) const;
+  const std::map<Account, Money>& balances() const { return balances_; }
+  // For a snapshot.
+  void restore(const Account& account, Money balance) { balances_[account] = balance; }
+
+ private:
+  std::map<Account, Money> balances_;
+};
+
+// Whether the postings sum to zero in every currency.
+bool sums_to_zero(const Transaction& transaction);
+
+Account wallet_of(TenantId tenant, Currency currency);
+Account held_of(TenantId tenant, Currency currency);
+Account revenue_in(Currency currency);
+Account cash_in(Currency currency);
+
+// Ids are given by the caller. Amounts require > 0 (charge: >= 0).
+Transaction top_up(TransactionId id, TenantId tenant, Money amount, std::string note);
+// Sets `amount` aside for a task.
+Transaction hold(TransactionId id, TenantId tenant, TaskId task, Money amount);
+// Posts a charge: first from what is held for the task (`held`), the rest from the wallet.
+Transaction charge(TransactionId id, TenantId tenant, TaskId task, Money amount, Money held);
+// Returns what is held and not needed.
+Transaction release(TransactionId id, TenantId tenant, TaskId task, Money amount);
+
+}  // namespace loam::billing

@@ -1,0 +1,116 @@
+// Commands: what somebody asks or a machine reports. Never journaled; decide() turns them into
+// events or a rejection. Pure.
+#pragma once
+
+#include <boost/describe/enum.hpp>
+#include <string>
+#include <variant>
+
+#include "domain/event.hpp"
+
+namespace loam {
+
+// What an operator asks.
+struct AttachNode {
+  std::string name;
+  std::string region;
+  MilliCpu cpu;
+  Mebibytes memory;
+};
+struct AttachDevice {
+  std::string node;
+  DeviceFacts facts;
+};
+struct ReportDeviceHealth {
+  DeviceId device;
+  DeviceHealth health = DeviceHealth::healthy;
+  std::string reason;
+  Instant seen_at;  // last heartbeat: time is billed to here
+};
+struct DrainDevice {
+  DeviceId device;
+  bool draining = true;
+};
+struct CreateTenant {
+  TenantSpec spec;
+};
+struct ChangeTenant {
+  TenantId tenant;
+  TenantSpec spec;
+};
+struct PublishRateCard {
+  RateCard card;  // id is given by the engine
+};
+struct TopUp {
+  TenantId tenant;
+  Money amount;
+  std::string note;
+};
+struct IssueInvoice {
+  TenantId tenant;
+};
+
+// What a tenant asks.
+struct SubmitTask {
+  TenantId tenant;
+  TaskSpec spec;
+};
+struct StopTask {
+  TaskId task;
+};
+struct PauseTask {
+  TaskId task;
+};
+struct ResumeTask {
+  TaskId task;
+};
+
+// What a node reports. `epoch` fences: a report of an older lease changes nothing.
+struct ReportStarted {
+  LeaseId lease;
+  Epoch epoch;
+  Instant started_at;
+};
+BOOST_DEFINE_ENUM_CLASS(AttemptEnd, exited, refused, lost)
+struct ReportEnded {
+  LeaseId lease;
+  Epoch epoch;
+  AttemptEnd end = AttemptEnd::exited;
+  Instant started_at = Instant::never();  // never() where the program never ran
+  Instant ended_at;
+  std::int64_t exit_code = 0;
+  std::string reason;
+  Duration device_time;
+  Mebibytes memory_peak;
+};
+
+// What the loop asks of itself.
+struct SchedulePass {};  // one placement at most; repeat while it gives events
+struct TimePassed {};    // one due timer at most; repeat while it gives events
+
+using Command =
+    std::variant<AttachNode, AttachDevice, ReportDeviceHealth, DrainDevice, CreateTenant,
+                 ChangeTenant, PublishRateCard, TopUp, IssueInvoice, SubmitTask, StopTask,
+                 PauseTask, ResumeTask, ReportStarted, ReportEnded, SchedulePass, TimePassed>;
+
+// An idempotency key with its owner; empty key: none was sent.
+struct RequestKey {
+  std::string scope;
+  std::string key;
+  std::string fingerprint;
+};
+
+// Why a command was refused: the code is stable, the words are for people.
+BOOST_DEFINE_ENUM_CLASS(RejectCode, invalid_argument, not_found, name_taken, no_such_tenant,
+                        no_such_device, does_not_fit, quota_exceeded, insufficient_funds,
+                        no_rate_card, unsupported_field, wrong_state, stale_epoch, duplicate_report,
+                        key_reused, nothing_to_invoice)
+
+struct Reject {
+  RejectCode code = RejectCode::invalid_argument;
+  std::string message;
+  std::string next_step;
+  friend bool operator==(const Reject&, const Reject&) = default;
+};
+
+}  // namespace loam

@@ -1,0 +1,209 @@
+// Events: facts, with every computed amount in them, so that replay never prices or places
+// anything again. Only events are journaled; each has a type name and a version. Pure.
+#pragma once
+
+#include <boost/describe/class.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "domain/device.hpp"
+#include "domain/ids.hpp"
+#include "domain/lease.hpp"
+#include "domain/ledger.hpp"
+#include "domain/rate.hpp"
+#include "domain/task.hpp"
+#include "domain/tenant.hpp"
+
+namespace loam {
+
+// Each event type names itself and its version for the journal. A change of shape raises the
+// version and adds a lift in event_codec.cpp.
+#define LOAM_EVENT(name_text, version_number)    \
+  static constexpr const char* type = name_text; \
+  static constexpr int version = version_number;
+
+struct NodeAttached {
+  LOAM_EVENT("node_attached", 1)
+  NodeId node;
+  std::string name;
+  std::string region;
+  MilliCpu cpu;
+  Mebibytes memory;
+};
+BOOST_DESCRIBE_STRUCT(NodeAttached, (), (node, name, region, cpu, memory))
+
+// Also: the same device again with other facts (calibrated, new driver), when it holds no lease.
+struct DeviceAttached {
+  LOAM_EVENT("device_attached", 1)
+  DeviceId device;
+  NodeId node;
+  std::uint32_t index = 0;
+  DeviceFacts facts;
+};
+BOOST_DESCRIBE_STRUCT(DeviceAttached, (), (device, node, index, facts))
+
+struct DeviceHealthChanged {
+  LOAM_EVENT("device_health_changed", 1)
+  DeviceId device;
+  DeviceHealth health = DeviceHealth::healthy;
+  std::string reason;
+};
+BOOST_DESCRIBE_STRUCT(DeviceHealthChanged, (), (device, health, reason))
+
+struct DeviceDrainChanged {
+  LOAM_EVENT("device_drain_changed", 1)
+  DeviceId device;
+  bool draining = false;
+};
+BOOST_DESCRIBE_STRUCT(DeviceDrainChanged, (), (device, draining))
+
+struct TenantCreated {
+  LOAM_EVENT("tenant_created", 1)
+  TenantId tenant;
+  TenantSpec spec;
+};
+BOOST_DESCRIBE_STRUCT(TenantCreated, (), (tenant, spec))
+
+struct TenantChanged {
+  LOAM_EVENT("tenant_changed", 1)
+  TenantId tenant;
+  TenantSpec spec;
+};
+BOOST_DESCRIBE_STRUCT(TenantChanged, (), (tenant, spec))
+
+struct RateCardPublished {
+  LOAM_EVENT("rate_card_published", 1)
+  RateCard card;
+};
+BOOST_DESCRIBE_STRUCT(RateCardPublished, (), (card))
+
+struct TransactionPosted {
+  LOAM_EVENT("transaction_posted", 1)
+  Transaction transaction;
+};
+BOOST_DESCRIBE_STRUCT(TransactionPosted, (), (transaction))
+
+struct TaskAccepted {
+  LOAM_EVENT("task_accepted", 1)
+  TaskId task;
+  TenantId tenant;
+  TaskSpec spec;
+};
+BOOST_DESCRIBE_STRUCT(TaskAccepted, (), (task, tenant, spec))
+
+struct LeaseGranted {
+  LOAM_EVENT("lease_granted", 1)
+  LeaseId lease;
+  TaskId task;
+  Epoch epoch;
+  std::vector<Slice> slices;
+  MilliCe ce;
+  MilliCe billable_ce;
+  Isolation isolation = Isolation::software;
+};
+BOOST_DESCRIBE_STRUCT(LeaseGranted, (), (lease, task, epoch, slices, ce, billable_ce, isolation))
+
+struct AttemptStarted {
+  LOAM_EVENT("attempt_started", 1)
+  LeaseId lease;
+  Instant started_at;
+  Instant stop_at;
+};
+BOOST_DESCRIBE_STRUCT(AttemptStarted, (), (lease, started_at, stop_at))
+
+struct StopRequested {
+  LOAM_EVENT("stop_requested", 1)
+  LeaseId lease;
+  StopReason reason = StopReason::none;
+};
+BOOST_DESCRIBE_STRUCT(StopRequested, (), (lease, reason))
+
+// One piece of a lease was rated. Also moves the lease's rating forward.
+struct UsageRated {
+  LOAM_EVENT("usage_rated", 1)
+  UsageRecord record;
+};
+BOOST_DESCRIBE_STRUCT(UsageRated, (), (record))
+
+struct LeaseEnded {
+  LOAM_EVENT("lease_ended", 1)
+  LeaseId lease;
+  Instant ended_at;
+  Duration device_time;  // measured by the guard; reports and credits only, never the charge
+  Mebibytes memory_peak;
+};
+BOOST_DESCRIBE_STRUCT(LeaseEnded, (), (lease, ended_at, device_time, memory_peak))
+
+// Back in the queue after a loss or a resume.
+struct TaskRequeued {
+  LOAM_EVENT("task_requeued", 1)
+  TaskId task;
+  std::string reason;
+};
+BOOST_DESCRIBE_STRUCT(TaskRequeued, (), (task, reason))
+
+struct TaskPaused {
+  LOAM_EVENT("task_paused", 1)
+  TaskId task;
+};
+BOOST_DESCRIBE_STRUCT(TaskPaused, (), (task))
+
+struct TaskFinished {
+  LOAM_EVENT("task_finished", 1)
+  TaskId task;
+  TaskOutcome outcome = TaskOutcome::none;
+  std::int64_t exit_code = 0;  // 128 + signal where a signal ended it
+  std::string reason;          // in words, for people
+};
+BOOST_DESCRIBE_STRUCT(TaskFinished, (), (task, outcome, exit_code, reason))
+
+struct InvoiceIssued {
+  LOAM_EVENT("invoice_issued", 1)
+  Invoice invoice;
+};
+BOOST_DESCRIBE_STRUCT(InvoiceIssued, (), (invoice))
+
+// A write with an idempotency key took effect: the same key again gives the same answer.
+struct RequestRecorded {
+  LOAM_EVENT("request_recorded", 1)
+  std::string scope;  // who sent it: keys of different callers never meet
+  std::string key;
+  std::string
+      fingerprint;      // digest of what was asked; another one under the same key is a conflict
+  std::string subject;  // what the request made: "t17"
+};
+BOOST_DESCRIBE_STRUCT(RequestRecorded, (), (scope, key, fingerprint, subject))
+
+// Recorded requests up to `before` are forgotten: keys are promised for a day.
+struct RequestsForgotten {
+  LOAM_EVENT("requests_forgotten", 1)
+  Instant before;
+};
+BOOST_DESCRIBE_STRUCT(RequestsForgotten, (), (before))
+
+#undef LOAM_EVENT
+
+using Event =
+    std::variant<NodeAttached, DeviceAttached, DeviceHealthChanged, DeviceDrainChanged,
+                 TenantCreated, TenantChanged, RateCardPublished, TransactionPosted, TaskAccepted,
+                 LeaseGranted, AttemptStarted, StopRequested, UsageRated, LeaseEnded, TaskRequeued,
+                 TaskPaused, TaskFinished, InvoiceIssued, RequestRecorded, RequestsForgotten>;
+
+// Who caused an event: the issuer vouches for the subject ("socket" + "uid:0", "token" + "ci").
+struct Actor {
+  std::string issuer;
+  std::string subject;
+  friend bool operator==(const Actor&, const Actor&) = default;
+};
+BOOST_DESCRIBE_STRUCT(Actor, (), (issuer, subject))
+
+// One journal row. Sequence numbers start at 1 and have no gap; instants never fall.
+struct Record {
+  std::uint64_t sequence = 0;
+  Instant at;
+  Actor actor;
+  Event event;
+};
+
+}  // namespace loam

@@ -1,0 +1,345 @@
+// Described types to JSON and back: the one codec for the journal, snapshots and the API.
+// Reflection is Boost.Describe's, so that a new member can never be forgotten. Strict: an unknown
+// member is an error, and so is a missing one unless the caller asks for the type's own defaults.
+// Heavy to compile: include it in .cpp files only. Pure.
+#pragma once
+
+#include <boost/describe/bases.hpp>
+#include <boost/describe/enum_from_string.hpp>
+#include <boost/describe/enum_to_string.hpp>
+#include <boost/describe/enumerators.hpp>
+#include <boost/describe/members.hpp>
+#include <boost/json.hpp>
+#include <boost/mp11.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "base/money.hpp"
+#include "base/quantity.hpp"
+#include "base/result.hpp"
+#include "base/time.hpp"
+#include "domain/ids.hpp"
+
+namespace loam::json {
+
+namespace bj = boost::json;
+
+enum class Missing { is_error, uses_default };
+
+// Reading stops at the first fault; `where` is the path of members down to it.
+struct Reader {
+  Missing missing = Missing::is_error;
+  std::string where;
+  std::string fault;
+  std::string next_step;
+
+  bool fail(std::string what, std::string step = {}) {
+    if (fault.empty()) {
+      fault =
+          (where.empty() ? std::string("the document") : "'" + where + "'") + " " + std::move(what);
+      next_step = std::move(step);
+    }
+    return false;
+  }
+};
+
+// ---- leaves -------------------------------------------------------------------------------
+
+inline bj::value write(bool value) {
+  return value;
+}
+inline bj::value write(std::int64_t value) {
+  return value;
+}
+inline bj::value write(std::uint32_t value) {
+  return static_cast<std::int64_t>(value);
+}
+inline bj::value write(const std::string& value) {
+  return bj::value(bj::string_view(value));
+}
+inline bj::value write(Instant value) {
+  return value.ms;
+}
+inline bj::value write(Duration value) {
+  return value.ms;
+}
+inline bj::value write(Epoch value) {
+  return static_cast<std::int64_t>(value.value);
+}
+inline bj::value write(Money value) {
+  return bj::value(to_text(value));
+}
+inline bj::value write(Currency value) {
+  return bj::value(bj::string_view(value.code().data(), value.code().size()));
+}
+template <class Unit>
+bj::value write(Quantity<Unit> value) {
+  return value.value;
+}
+template <class Tag>
+bj::value write(Id<Tag> id) {
+  return static_cast<std::int64_t>(id.value);
+}
+
+inline bool read(const bj::value& json, bool& out, Reader& reader) {
+  if (!json.is_bool()) return reader.fail("is not true or false");
+  out = json.get_bool();
+  return true;
+}
+inline bool read(const bj::value& json, std::int64_t& out, Reader& reader) {
+  if (json.is_int64()) {
+    out = json.get_int64();
+    return true;
+  }
+  return reader.fail("is not a whole number in range");
+}
+inline bool read(const bj::value& json, std::uint32_t& out, Reader& reader) {
+  std::int64_t wide = 0;
+  if (!read(json, wide, reader)) return false;
+  if (wide < 0 || wide > std::numeric_limits<std::uint32_t>::max())
+    return reader.fail("is out of range");
+  out = static_cast<std::uint32_t>(wide);
+  return true;
+}
+inline bool read(const bj::value& json, std::string& out, Reader& reader) {
+  if (!json.is_string()) return reader.fail("is not text");
+  out.assign(json.get_string().data(), json.get_string().size());
+  return true;
+}
+inline bool read(const bj::value& json, Instant& out, Reader& reader) {
+  return read(json, out.ms, reader);
+}
+inline bool read(const bj::value& json, Duration& out, Reader& reader) {
+  return read(json, out.ms, reader);
+}
+inline bool read(const bj::value& json, Epoch& out, Reader& reader) {
+  return read(json, out.value, reader);
+}
+inline bool read(const bj::value& json, Money& out, Reader& reader) {
+  std::string text;
+  if (!read(json, text, reader)) return false;
+  auto money = Money::parse_text(text);
+  if (!money) return reader.fail(": " + money.error().message, money.error().next_step);
+  out = *money;
+  return true;
+}
+inline bool read(const bj::value& json, Currency& out, Reader& reader) {
+  std::string text;
+  if (!read(json, text, reader)) return false;
+  auto currency = Currency::parse(text);
+  if (!currency) return reader.fail(": " + currency.error().message, currency.error().next_step);
+  out = *currency;
+  return true;
+}
+template <class Unit>
+bool read(const bj::value& json, Quantity<Unit>& out, Reader& reader) {
+  return read(json, out.value, reader);
+}
+template <class Tag>
+bool read(const bj::value& json, Id<Tag>& out, Reader& reader) {
+  std::int64_t wide = 0;
+  if (!read(json, wide, reader)) return false;
+  if (wide < 0) return reader.fail("is negative");
+  out.value = static_cast<std::uint64_t>(wide);
+  return true;
+}
+
+// ---- compounds: declared first, so that they may nest -----------------------------------------
+
+template <class T>
+concept DescribedEnum = std::is_enum_v<T>;
+template <class T>
+concept DescribedStruct = boost::describe::has_describe_members<T>::value && !std::is_enum_v<T>;
+
+template <DescribedEnum T>
+bj::value write(T value);
+template <DescribedStruct T>
+bj::value write(const T& value);
+template <class T>
+bj::value write(const std::optional<T>& value);
+template <class T>
+bj::value write(const std::vector<T>& values);
+template <class T>
+bj::value write(const std::shared_ptr<const T>& value);
+template <class T>
+bj::value write(const std::map<std::string, T>& values);
+
+template <DescribedEnum T>
+bool read(const bj::value& json, T& out, Reader& reader);
+template <DescribedStruct T>
+bool read(const bj::value& json, T& out, Reader& reader);
+template <class T>
+bool read(const bj::value& json, std::optional<T>& out, Reader& reader);
+template <class T>
+bool read(const bj::value& json, std::vector<T>& out, Reader& reader);
+template <class T>
+bool read(const bj::value& json, std::shared_ptr<const T>& out, Reader& reader);
+template <class T>
+bool read(const bj::value& json, std::map<std::string, T>& out, Reader& reader);
+
+template <DescribedEnum T>
+bj::value write(T value) {
+  return bj::value(boost::describe::enum_to_string(value, "?"));
+}
+
+template <DescribedEnum T>
+bool read(const bj::value& json, T& out, Reader& reader) {
+  std::string text;
+  if (!read(json, text, reader)) return false;
+  if (boost::describe::enum_from_string(text.c_str(), out)) return true;
+  std::string names;
+  boost::mp11::mp_for_each<boost::describe::describe_enumerators<T>>(
+      [&](auto member) { names += (names.empty() ? "" : ", ") + std::string(member.name); });
+  return reader.fail("is '" + text + "'", "use one of " + names);
+}
+
+template <class T>
+using MembersOf = boost::describe::describe_members<T, boost::describe::mod_public>;
+
+template <DescribedStruct T>
+bj::value write(const T& value) {
+  bj::object object;
+  boost::mp11::mp_for_each<MembersOf<T>>(
+      [&](auto member) { object.emplace(member.name, write(value.*member.pointer)); });
+  return object;
+}
+
+// Steps `reader.where` down into one member for the length of a scope.
+class Descent {
+ public:
+  Descent(Reader& reader, std::string_view member) : reader_(reader), length_(reader.where.size()) {
+    if (!reader.where.empty()) reader.where += '.';
+    reader.where += member;
+  }
+  ~Descent() {
+    if (reader_.fault.empty()) reader_.where.resize(length_);
+  }
+  Descent(const Descent&) = delete;
+  Descent& operator=(const Descent&) = delete;
+
+ private:
+  Reader& reader_;
+  std::size_t length_;
+};
+
+template <DescribedStruct T>
+bool read(const bj::value& json, T& out, Reader& reader) {
+  if (!json.is_object()) return reader.fail("is not an object");
+  const bj::object& object = json.get_object();
+  std::size_t known = 0;
+  bool good = true;
+  boost::mp11::mp_for_each<MembersOf<T>>([&](auto member) {
+    if (!good) return;
+    const bj::value* found = object.if_contains(member.name);
+    const Descent descent(reader, member.name);
+    if (found != nullptr) {
+      ++known;
+      good = read(*found, out.*member.pointer, reader);
+    } else if (reader.missing == Missing::is_error) {
+      good = reader.fail("is missing");
+    }
+  });
+  if (!good || known == object.size()) return good;
+  for (const auto& entry : object) {
+    bool found = false;
+    boost::mp11::mp_for_each<MembersOf<T>>(
+        [&](auto member) { found = found || entry.key() == member.name; });
+    if (found) continue;
+    const Descent descent(reader, std::string_view(entry.key().data(), entry.key().size()));
+    return reader.fail("is not a known field", "check its spelling, or leave it out");
+  }
+  return true;
+}
+
+template <class T>
+bj::value write(const std::optional<T>& value) {
+  return value ? write(*value) : bj::value(nullptr);
+}
+template <class T>
+bool read(const bj::value& json, std::optional<T>& out, Reader& reader) {
+  if (json.is_null()) {
+    out.reset();
+    return true;
+  }
+  return read(json, out.emplace(), reader);
+}
+
+template <class T>
+bj::value write(const std::vector<T>& values) {
+  bj::array array;
+  array.reserve(values.size());
+  for (const T& value : values) array.push_back(write(value));
+  return array;
+}
+template <class T>
+bool read(const bj::value& json, std::vector<T>& out, Reader& reader) {
+  if (!json.is_array()) return reader.fail("is not a list");
+  out.clear();
+  for (const bj::value& element : json.get_array()) {
+    const Descent descent(reader, std::to_string(out.size()));
+    if (!read(element, out.emplace_back(), reader)) return false;
+  }
+  return true;
+}
+
+template <class T>
+bj::value write(const std::shared_ptr<const T>& value) {
+  return write(*value);
+}
+template <class T>
+bool read(const bj::value& json, std::shared_ptr<const T>& out, Reader& reader) {
+  auto fresh = std::make_shared<T>();
+  if (!read(json, *fresh, reader)) return false;
+  out = std::move(fresh);
+  return true;
+}
+
+template <class T>
+bj::value write(const std::map<std::string, T>& values) {
+  bj::object object;
+  for (const auto& [key, value] : values) object.emplace(key, write(value));
+  return object;
+}
+template <class T>
+bool read(const bj::value& json, std::map<std::string, T>& out, Reader& reader) {
+  if (!json.is_object()) return reader.fail("is not an object");
+  out.clear();
+  for (const auto& entry : json.get_object()) {
+    const std::string key(entry.key().data(), entry.key().size());
+    const Descent descent(reader, key);
+    if (!read(entry.value(), out[key], reader)) return false;
+  }
+  return true;
+}
+
+// ---- whole documents --------------------------------------------------------------------------
+
+template <class T>
+std::string to_document(const T& value) {
+  return bj::serialize(write(value));
+}
+
+// Parses JSON text; the error names the place.
+Result<bj::value> parse_document(std::string_view text);
+
+template <class T>
+Result<T> from_value(const bj::value& json, Missing missing,
+                     ErrorKind kind = ErrorKind::invalid_argument) {
+  T out{};
+  Reader reader{missing, {}, {}, {}};
+  if (!read(json, out, reader)) return Error{kind, reader.fault, reader.next_step};
+  return out;
+}
+
+template <class T>
+Result<T> from_document(std::string_view text, Missing missing,
+                        ErrorKind kind = ErrorKind::invalid_argument) {
+  LOAM_TRY(json, parse_document(text));
+  return from_value<T>(json, missing, kind);
+}
+
+}  // namespace loam::json

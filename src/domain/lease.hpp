@@ -1,0 +1,55 @@
+// Lease: the right to hold a logical unit, and what has been billed of it. Pure.
+#pragma once
+
+#include <boost/describe/class.hpp>
+#include <boost/describe/enum.hpp>
+#include <vector>
+
+#include "domain/rate.hpp"
+#include "domain/task.hpp"
+
+namespace loam {
+
+// A share of one device.
+struct Slice {
+  DeviceId device;
+  MilliDevice share;
+  Mebibytes memory;
+
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+BOOST_DESCRIBE_STRUCT(Slice, (), (device, share, memory))
+
+// Why the engine asked an attempt to stop.
+BOOST_DEFINE_ENUM_CLASS(StopReason, none, by_tenant, paused, limit, device_lost, funds)
+
+struct Lease {
+  LeaseId id;
+  TaskId task;
+  TenantId tenant;
+  Epoch epoch;
+  std::vector<Slice> slices;
+  MilliCe ce;           // bought: what the task asked, or its share in CE
+  MilliCe billable_ce;  // max(bought, device memory × the rate card's CE per GiB)
+  Isolation isolation = Isolation::software;
+  Instant granted_at;
+  // Instant::never() until the program runs; what never started costs nothing.
+  Instant started_at = Instant::never();
+  Instant stop_at = Instant::never();  // when the run time limit is reached
+  StopReason stopping = StopReason::none;
+  // Rating: one segment is one rate card version. Amounts telescope, so each segment is rounded
+  // once.
+  Instant billed_until = Instant::never();
+  Instant segment_start = Instant::never();
+  RateCardId segment_card;
+  Money segment_list;
+  Money segment_net;
+
+  bool started() const { return started_at != Instant::never(); }
+};
+BOOST_DESCRIBE_STRUCT(Lease, (),
+                      (id, task, tenant, epoch, slices, ce, billable_ce, isolation, granted_at,
+                       started_at, stop_at, stopping, billed_until, segment_start, segment_card,
+                       segment_list, segment_net))
+
+}  // namespace loam

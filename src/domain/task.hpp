@@ -1,0 +1,121 @@
+// Task: what a tenant submits, and where it stands. Pure.
+#pragma once
+
+#include <boost/describe/class.hpp>
+#include <boost/describe/enum.hpp>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/money.hpp"
+#include "base/quantity.hpp"
+#include "base/time.hpp"
+#include "domain/device.hpp"
+#include "domain/ids.hpp"
+
+namespace loam {
+
+BOOST_DEFINE_ENUM_CLASS(PurchaseModel, on_demand, reservation, commitment, spot)
+BOOST_DEFINE_ENUM_CLASS(Tariff, flat, time_of_day)
+// Isolation a tenant asks for, and what a lease says was given.
+BOOST_DEFINE_ENUM_CLASS(Isolation, any, software, hardware)
+// strict: the share and no more. burstable: also what idles.
+BOOST_DEFINE_ENUM_CLASS(ShareMode, strict, burstable)
+
+// The device side of a request. Exactly one of `ce` and `share` is set in an accepted task.
+struct ResourceRequest {
+  std::optional<MilliCe> ce;
+  std::optional<MilliDevice> share;      // of one device
+  std::optional<Mebibytes> memory;       // device memory; default: in proportion to the share
+  std::optional<MilliDevice> bandwidth;  // copy bandwidth share; default: the compute share
+  std::int64_t devices = 1;              // devices that act as one logical unit
+  std::string device;                    // a certain device, by UUID or node/index; empty: any
+  std::string device_type;               // a certain device type; empty: any
+  WorkClass work_class = WorkClass::general;
+  Isolation isolation = Isolation::any;
+  ShareMode mode = ShareMode::strict;
+  MilliCpu cpu{1000};
+  Mebibytes host_memory{2048};
+
+  friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
+};
+BOOST_DESCRIBE_STRUCT(ResourceRequest, (),
+                      (ce, share, memory, bandwidth, devices, device, device_type, work_class,
+                       isolation, mode, cpu, host_memory))
+
+struct Mount {
+  std::string source;  // absolute path on the node
+  std::string target;  // absolute path inside
+  bool read_only = true;
+
+  friend bool operator==(const Mount&, const Mount&) = default;
+};
+BOOST_DESCRIBE_STRUCT(Mount, (), (source, target, read_only))
+
+// Who a charge is attributed to below the tenant.
+struct Attribution {
+  std::string project = "default";
+  std::string environment = "default";
+  std::string model;
+  std::map<std::string, std::string> tags;
+
+  friend bool operator==(const Attribution&, const Attribution&) = default;
+};
+BOOST_DESCRIBE_STRUCT(Attribution, (), (project, environment, model, tags))
+
+struct TaskSpec {
+  std::string name;
+  std::vector<std::string> command;
+  std::string image;  // by digest; empty: the node's own files
+  std::string working_directory;
+  std::vector<Mount> mounts;
+  std::map<std::string, std::string> environment;
+  std::map<std::string, std::string> secrets;  // variable -> secret reference
+  std::vector<std::int64_t> ports;
+  std::optional<Instant> deadline;
+  std::string recurrence;  // cron expression and zone
+  std::int64_t segments = 1;
+  std::int64_t gang = 1;
+  ResourceRequest request;
+  Attribution attribution;
+  PurchaseModel purchase_model = PurchaseModel::on_demand;
+  Tariff tariff = Tariff::flat;
+  std::string service_class = "standard";
+  Duration limit = Duration::hours(1);     // longest run time, all attempts together
+  Duration grace = Duration::seconds(30);  // between the notice and the kill
+  std::int64_t restarts_max = 0;           // after the loss of a device or node
+
+  friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
+};
+BOOST_DESCRIBE_STRUCT(TaskSpec, (),
+                      (name, command, image, working_directory, mounts, environment, secrets, ports,
+                       deadline, recurrence, segments, gang, request, attribution, purchase_model,
+                       tariff, service_class, limit, grace, restarts_max))
+
+BOOST_DEFINE_ENUM_CLASS(TaskState, waiting, starting, running, stopping, paused, finished)
+// How a finished task ended.
+BOOST_DEFINE_ENUM_CLASS(TaskOutcome, none, succeeded, failed, stopped, limit_reached, refused,
+                        device_lost)
+
+// A task that has not finished. Finished tasks leave the state for the projections.
+struct Task {
+  TaskId id;
+  TenantId tenant;
+  TaskSpec spec;
+  TaskState state = TaskState::waiting;
+  Instant submitted_at;
+  LeaseId lease;             // of the live attempt; none while waiting or paused
+  Epoch epoch;               // of the last lease
+  Duration run_time;         // in ended attempts
+  std::int64_t losses = 0;   // attempts ended by the loss of a device
+  Money held;                // what is set aside for it now
+  Money charged;             // so far
+  bool stop_wanted = false;  // by its tenant
+  bool pause_wanted = false;
+};
+BOOST_DESCRIBE_STRUCT(Task, (),
+                      (id, tenant, spec, state, submitted_at, lease, epoch, run_time, losses, held,
+                       charged, stop_wanted, pause_wanted))
+
+}  // namespace loam

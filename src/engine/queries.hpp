@@ -1,0 +1,62 @@
+// Questions about the state: quotes, live cost, why a task waits. Pure; none changes anything.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+#include "domain/command.hpp"
+#include "engine/state.hpp"
+
+namespace loam::engine {
+
+// What would run where, when and at what price. The same rules bill it.
+struct Quote {
+  std::string device;  // "n1/0" where it would go now, or an example that it would fit when free
+  std::string device_type;
+  MilliDevice share;
+  Mebibytes memory;
+  MilliCe ce;
+  MilliCe billable_ce;
+  MilliCe ce_per_gibibyte;  // the rate card's floor: why billable may be above what was asked
+  Money unit_price;         // list, per CE-hour
+  BasisPoints discount;
+  Money per_hour;  // net
+  Money at_most;   // net, for the whole limit: what is held aside
+  Duration limit;
+  bool starts_now = false;
+  std::string waits_for;  // why not now, in words; empty when it starts now
+  PurchaseModel purchase_model = PurchaseModel::on_demand;
+  Tariff tariff = Tariff::flat;
+};
+BOOST_DESCRIBE_STRUCT(Quote, (),
+                      (device, device_type, share, memory, ce, billable_ce, ce_per_gibibyte,
+                       unit_price, discount, per_hour, at_most, limit, starts_now, waits_for,
+                       purchase_model, tariff))
+
+struct QuoteAnswer {
+  std::optional<Quote> quote;
+  std::optional<Reject> reject;
+};
+// A submission of the same spec at the same instant is accepted exactly when this gives a quote.
+QuoteAnswer quote(const State& state, Instant now, TenantId tenant, const TaskSpec& spec);
+
+enum class WaitCode { starting, no_room, behind, quota, no_device, funds };
+struct WaitReason {
+  WaitCode code = WaitCode::starting;
+  TaskId behind;      // the task ahead, for `behind`
+  std::string words;  // for people
+};
+// Why a waiting task waits. Requires a waiting task.
+WaitReason why_waits(const State& state, const Task& task);
+
+struct LiveCost {
+  Duration run_time;  // all attempts, until now
+  Money net;          // charged and running, until now
+};
+LiveCost live_cost(const State& state, Instant now, const Task& task);
+
+// What a tenant can still commit: the wallet, and a postpaid tenant's credit limit with it.
+Money available(const State& state, TenantId tenant);
+
+}  // namespace loam::engine

@@ -1,0 +1,89 @@
+// State: everything the engine knows, in tables indexed for a big pool. Only evolve() changes it;
+// decide() reads it. Finished tasks are not in it. Pure.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "billing/accounts.hpp"
+#include "billing/invoicing.hpp"
+#include "billing/rating.hpp"
+#include "domain/event.hpp"
+#include "schedule/capacity.hpp"
+#include "schedule/queue.hpp"
+
+namespace loam::engine {
+
+// The next id of each noun that decide() may give out.
+struct NextIds {
+  std::uint64_t task = 1;
+  std::uint64_t lease = 1;
+  std::uint64_t usage = 1;
+  std::uint64_t transaction = 1;
+  std::uint64_t invoice = 1;
+
+  friend bool operator==(const NextIds&, const NextIds&) = default;
+};
+
+// The answer remembered under an idempotency key.
+struct RecordedRequest {
+  std::string fingerprint;
+  std::string subject;
+  Instant at;
+};
+
+class State {
+ public:
+  std::uint64_t sequence = 0;  // of the last event applied
+  Instant now;                 // of the last event applied
+
+  std::vector<Node> nodes;      // by id - 1; never removed
+  std::vector<Device> devices;  // by id - 1; never removed
+  std::vector<Tenant> tenants;  // by id - 1; never removed
+  std::map<TaskId, Task> tasks;
+  std::map<LeaseId, Lease> leases;
+  billing::RateBook rates;
+  billing::Accounts accounts;
+  std::map<TenantId, billing::OpenCharges> open_charges;
+  std::map<std::pair<std::string, std::string>, RecordedRequest> requests;  // by scope and key
+  NextIds next;
+
+  // Indexes: derived from the tables above, rebuilt when a snapshot is loaded.
+  std::map<std::string, NodeId, std::less<>> node_by_name;
+  std::map<std::string, TenantId, std::less<>> tenant_by_name;
+  std::unordered_map<std::string, DeviceId> device_by_uuid;
+  std::map<DeviceId, std::set<LeaseId>> leases_by_device;
+  schedule::Capacity capacity;
+  schedule::Queue queue;
+  std::set<std::pair<Instant, LeaseId>> timers;  // next due per started lease
+  std::set<std::pair<Instant, std::pair<std::string, std::string>>> requests_by_age;
+
+  // Require that the thing exists.
+  const Node& node(NodeId id) const { return nodes.at(id.value - 1); }
+  const Device& device(DeviceId id) const { return devices.at(id.value - 1); }
+  const Tenant& tenant(TenantId id) const { return tenants.at(id.value - 1); }
+
+  // nullptr where there is none.
+  const Task* find_task(TaskId id) const;
+  const Lease* find_lease(LeaseId id) const;
+  // By UUID, or by "node/index".
+  const Device* find_device(std::string_view name) const;
+  const Tenant* find_tenant(std::string_view name) const;
+};
+
+// When the lease next needs the clock: its next metering hour or its run time limit.
+// Instant::never() for one that has not started.
+Instant next_due(const Lease& lease);
+
+// Usage totals are journaled at every full hour.
+inline constexpr Duration metering_interval = Duration::hours(1);
+
+// Applies one fact. Requires an event that decide() gave for this very state (or its replay):
+// anything else is a programmer error.
+void evolve(State& state, const Record& record);
+
+}  // namespace loam::engine

@@ -1,0 +1,59 @@
+// Capacity: the index of what is free, kept up to date with every lease, so that finding a place
+// costs the same on ten devices as on a hundred thousand. The policy seam (filter and score) is
+// here: today best fit on milli-device and MiB. Pure.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "domain/device.hpp"
+#include "schedule/demand.hpp"
+
+namespace loam::schedule {
+
+class Capacity {
+ public:
+  // Takes in a device's present figures: call after it is attached and after every change to it.
+  // Amortised O(log devices).
+  void refresh(const Device& device);
+
+  // The placement that wastes least: of the device types that meet the demand, least worth taken
+  // beyond what was asked; then the fullest device that still fits; ties by id.
+  // O(types · 1000 · log devices) at worst, a handful of look-ups usually.
+  std::optional<Placement> best_fit(const Demand& demand) const;
+
+  // Whether the demand would fit some attached, healthy device if it were empty, drained ones
+  // included: what fits nowhere is refused at submission instead of waiting for ever.
+  bool fits_somewhere_empty(const Demand& demand) const;
+
+ private:
+  // Devices of one kind (type, memory, worth) by how full they are; only placeable ones.
+  using Level = std::tuple<std::int64_t, std::int64_t, std::uint64_t>;  // free milli, free MiB, id
+  struct Kind {
+    DeviceFacts facts;  // of the first device of this kind; uuid means nothing here
+    std::set<Level> levels;
+    std::int64_t healthy = 0;
+  };
+  using KindKey = std::tuple<std::string, std::int64_t, std::array<std::int64_t, 4>>;
+  struct Entry {
+    KindKey kind;
+    Level level;
+    bool placeable = false;
+    bool healthy = false;
+    bool known = false;
+  };
+
+  static KindKey key_of(const DeviceFacts& facts);
+  void forget(Entry& entry);
+  std::optional<Placement> best_of_kind(const Kind& kind, const Demand& demand) const;
+
+  std::map<KindKey, Kind> kinds_;
+  std::vector<Entry> entries_;  // by device id - 1
+};
+
+}  // namespace loam::schedule
