@@ -105,17 +105,15 @@ struct Task {
   TaskSpec spec;
   TaskState state = TaskState::waiting;
   Instant submitted_at;
-  LeaseId lease;             // of the live attempt; none while waiting or paused
-  Epoch epoch;               // of the last lease
-  Duration run_time;         // in ended attempts
-  std::int64_t losses = 0;   // attempts ended by the loss of a device
-  Money held;                // what is set aside for it now
-  Money charged;             // so far
-  bool stop_wanted = false;  // by its tenant
-  bool pause_wanted = false;
+  LeaseId lease;            // of the live attempt; none while waiting or paused
+  Epoch epoch;              // of the last lease
+  Duration run_time;        // in ended attempts
+  std::int64_t losses = 0;  // attempts ended by the loss of a device
+  Money held;               // what is set aside for it now
+  Money charged;            // so far
 };
 BOOST_DESCRIBE_STRUCT(Task, (),
                       (id, tenant, spec, state, submitted_at, lease, epoch, run_time, losses, held,
-                       charged, stop_wanted, pause_wanted))
+                       charged))
 
 }  // namespace loam

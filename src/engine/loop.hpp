@@ -54,19 +54,22 @@ class Loop {
     Answer answer;
   };
 
+  using Effect = std::variant<LaunchEffect, StopEffect>;
+
   Result<void> reload();
-  // Decides one command and applies its events to the state and the pending batch.
+  // Decides one command, applies its events to the state and keeps them, with their effects, for
+  // release().
   Decision apply(Instant now, const Command& command, const Actor& actor, const RequestKey& key);
   void run_timers(Instant now);
   void run_passes(Instant now);
   void release();
-  void release_effects(const Record& record);
 
   Clock& clock_;
   Journal& journal_;
   Executor& executor_;
   State state_;
   std::vector<Record> pending_;
+  std::vector<Effect> effects_;
   std::vector<PendingAnswer> answers_;
   std::function<void(const Record&)> listener_;
   bool healthy_ = true;

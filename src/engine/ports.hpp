@@ -47,7 +47,8 @@ struct StopEffect {
 class Executor {
  public:
   virtual ~Executor() = default;
-  // `state` is the state right after the event; valid during the call only.
+  // `state` is what is durable now, valid during the call only. The lease may be over already:
+  // then there is nothing to launch, but a stop must still reach what may be running.
   virtual void launch(const State& state, const LaunchEffect& effect) = 0;
   virtual void stop(const State& state, const StopEffect& effect) = 0;
 };

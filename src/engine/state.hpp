@@ -81,6 +81,8 @@ Instant next_due(const Lease& lease);
 
 // Usage totals are journaled at every full hour.
 inline constexpr Duration metering_interval = Duration::hours(1);
+// How long after the hour, so that reports of what ended before it arrive first.
+inline constexpr Duration metering_slack = Duration::minutes(1);
 
 // Applies one fact. Requires an event that decide() gave for this very state (or its replay):
 // anything else is a programmer error.

@@ -90,20 +90,24 @@ std::optional<Placement> Capacity::best_fit(const Demand& demand) const {
   return best;
 }
 
-bool Capacity::fits_somewhere_empty(const Demand& demand) const {
-  const auto fits_kind = [&](const Kind& kind) {
-    const Placement needs = needs_on(demand, kind.facts);
-    return needs.share <= whole_device && needs.memory <= kind.facts.memory;
+std::vector<Capacity::Fit> Capacity::fits_when_empty(const Demand& demand) const {
+  std::vector<Fit> fits;
+  const auto consider = [&](const Kind& kind) {
+    Placement needs = needs_on(demand, kind.facts);
+    needs.device = demand.device;
+    if (needs.share <= whole_device && needs.memory <= kind.facts.memory)
+      fits.push_back({needs, &kind.facts});
   };
   if (demand.device.valid()) {
-    if (demand.device.value > entries_.size()) return false;
+    if (demand.device.value > entries_.size()) return fits;
     const Entry& entry = entries_[demand.device.value - 1];
-    return entry.known && entry.healthy && fits_kind(kinds_.at(entry.kind));
+    if (entry.known && entry.healthy) consider(kinds_.at(entry.kind));
+    return fits;
   }
   for (const auto& [key, kind] : kinds_) {
-    if (kind.healthy > 0 && admits(demand, kind.facts) && fits_kind(kind)) return true;
+    if (kind.healthy > 0 && admits(demand, kind.facts)) consider(kind);
   }
-  return false;
+  return fits;
 }
 
 }  // namespace loam::schedule

@@ -27,9 +27,14 @@ class Capacity {
   // O(types · 1000 · log devices) at worst, a handful of look-ups usually.
   std::optional<Placement> best_fit(const Demand& demand) const;
 
-  // Whether the demand would fit some attached, healthy device if it were empty, drained ones
-  // included: what fits nowhere is refused at submission instead of waiting for ever.
-  bool fits_somewhere_empty(const Demand& demand) const;
+  // What the demand would take of each kind of attached, healthy device that could hold it when
+  // empty, drained ones included. Empty: it fits nowhere, so it is refused instead of waiting for
+  // ever. The pointers live until the next refresh(). O(kinds).
+  struct Fit {
+    Placement needs;  // device: only where the demand names one
+    const DeviceFacts* facts = nullptr;
+  };
+  std::vector<Fit> fits_when_empty(const Demand& demand) const;
 
  private:
   // Devices of one kind (type, memory, worth) by how full they are; only placeable ones.

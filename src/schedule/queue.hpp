@@ -1,9 +1,11 @@
 // Queue: the order in which waiting tasks are tried. The order seam: today first come, first
-// served, strictly (a head that does not fit holds the others back); a task that comes back after
-// a loss keeps its place, since ids are given out in order of arrival. Pure.
+// served within a tenant and between tenants; a task that comes back after a loss keeps its place,
+// since ids are given out in order of arrival. Pure.
 #pragma once
 
+#include <map>
 #include <set>
+#include <utility>
 
 #include "domain/ids.hpp"
 
@@ -11,16 +13,21 @@ namespace loam::schedule {
 
 class Queue {
  public:
-  void add(TaskId task) { waiting_.insert(task); }
-  void remove(TaskId task) { waiting_.erase(task); }
+  // The first waiting task of each tenant, in the order in which they are tried.
+  using Heads = std::set<std::pair<TaskId, TenantId>>;
 
-  bool empty() const { return waiting_.empty(); }
-  std::size_t size() const { return waiting_.size(); }
-  // The next task to try; none when nothing waits. O(1).
-  TaskId head() const { return waiting_.empty() ? TaskId{} : *waiting_.begin(); }
+  // O(log waiting) each. remove() of a task that does not wait does nothing.
+  void add(TaskId task, TenantId tenant);
+  void remove(TaskId task, TenantId tenant);
+
+  const Heads& heads() const { return heads_; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
 
  private:
-  std::set<TaskId> waiting_;
+  std::map<TenantId, std::set<TaskId>> waiting_;
+  Heads heads_;
+  std::size_t size_ = 0;
 };
 
 }  // namespace loam::schedule

@@ -1,0 +1,266 @@
+// The shapes of the HTTP API, shared by its two sides. Quantities people type travel as the text
+// that they type ("25", "10GiB", "2h", "0.3"); answers carry both numbers for programs (unit last
+// in the name) and exact decimal text for money. Pure.
+#pragma once
+
+#include <boost/describe/class.hpp>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loam::api {
+
+struct MountRequest {
+  std::string source;
+  std::string target;
+  bool read_only = true;
+};
+BOOST_DESCRIBE_STRUCT(MountRequest, (), (source, target, read_only))
+
+// POST /v1/quote and POST /v1/tasks. What is left out gets the default that the quote shows.
+struct TaskRequest {
+  std::string tenant;  // may be left out by a member of one tenant
+  std::string name;
+  std::vector<std::string> command;
+  std::string image;
+  std::string working_directory;
+  std::vector<MountRequest> mounts;
+  std::map<std::string, std::string> env;      // variables of the process
+  std::map<std::string, std::string> secrets;  // variable -> secret reference
+  std::vector<std::int64_t> ports;
+  std::optional<std::string> deadline;  // UTC instant
+  std::string recurrence;
+  std::int64_t segments = 1;
+  std::int64_t gang = 1;
+  std::optional<std::string> ce;
+  std::optional<std::string> share;
+  std::optional<std::string> memory;
+  std::optional<std::string> bandwidth;
+  std::int64_t devices = 1;
+  std::string device;
+  std::string device_type;
+  std::string work_class = "general";
+  std::string isolation = "any";
+  std::string mode = "strict";
+  std::optional<std::string> cpu;
+  std::optional<std::string> host_memory;
+  std::string project = "default";
+  std::string environment = "default";  // attribution: production, test, …
+  std::string model;
+  std::map<std::string, std::string> tags;
+  std::string purchase_model = "on_demand";
+  std::string tariff = "flat";
+  std::string service_class = "standard";
+  std::optional<std::string> time;  // longest run time
+  std::optional<std::string> grace;
+  std::int64_t restarts_max = 0;
+};
+BOOST_DESCRIBE_STRUCT(TaskRequest, (),
+                      (tenant, name, command, image, working_directory, mounts, env, secrets, ports,
+                       deadline, recurrence, segments, gang, ce, share, memory, bandwidth, devices,
+                       device, device_type, work_class, isolation, mode, cpu, host_memory, project,
+                       environment, model, tags, purchase_model, tariff, service_class, time, grace,
+                       restarts_max))
+
+struct QuoteView {
+  std::string tenant;
+  std::string device;
+  std::string device_type;
+  double share = 0;  // of the device, 0–1; for people and scripts, never for money
+  std::int64_t memory_mib = 0;
+  std::string ce;
+  std::string billable_ce;
+  std::string ce_per_gibibyte;
+  std::string currency;
+  std::string unit_price;  // list, per CE-hour
+  std::string discount_percent;
+  std::string per_hour;  // net
+  std::string at_most;   // net, what is set aside
+  std::int64_t limit_ms = 0;
+  bool starts_now = false;
+  std::string waits_for;
+  std::string purchase_model;
+  std::string tariff;
+};
+BOOST_DESCRIBE_STRUCT(QuoteView, (),
+                      (tenant, device, device_type, share, memory_mib, ce, billable_ce,
+                       ce_per_gibibyte, currency, unit_price, discount_percent, per_hour, at_most,
+                       limit_ms, starts_now, waits_for, purchase_model, tariff))
+
+struct TaskView {
+  std::string id;
+  std::string name;
+  std::string tenant;
+  std::string state;    // waiting, starting, running, stopping, paused, finished
+  std::string outcome;  // none until finished
+  std::int64_t exit_code = 0;
+  std::string reason;  // how it ended, or why it waits
+  std::vector<std::string> command;
+  std::string project;
+  std::string environment;
+  std::string model;
+  std::string device;  // of the last lease
+  std::string device_type;
+  std::string isolation;  // given: software, hardware, or advisory where no sandbox binds it
+  double share = 0;       // promised
+  std::optional<double> share_measured;  // of the device's time while it ran; absent until measured
+  std::string ce;
+  std::string billable_ce;
+  std::int64_t memory_mib = 0;
+  std::optional<std::string> submitted_at;
+  std::optional<std::string> started_at;
+  std::optional<std::string> finished_at;
+  std::int64_t limit_ms = 0;
+  std::int64_t run_ms = 0;     // all attempts, until now
+  std::int64_t billed_ms = 0;  // in usage records, until the last full hour or the end
+  std::int64_t attempts = 0;
+  std::string currency;
+  std::string cost;  // net, until now
+  std::string held;
+  std::string purchase_model;
+  std::string tariff;
+};
+BOOST_DESCRIBE_STRUCT(TaskView, (),
+                      (id, name, tenant, state, outcome, exit_code, reason, command, project,
+                       environment, model, device, device_type, isolation, share, share_measured,
+                       ce, billable_ce, memory_mib, submitted_at, started_at, finished_at, limit_ms,
+                       run_ms, billed_ms, attempts, currency, cost, held, purchase_model, tariff))
+
+struct TaskPage {
+  std::vector<TaskView> tasks;  // newest first
+  std::string next;             // pass as ?after= for the following page; empty at the end
+};
+BOOST_DESCRIBE_STRUCT(TaskPage, (), (tasks, next))
+
+struct DeviceView {
+  std::string id;
+  std::string name;  // node/index
+  std::string uuid;
+  std::string type;
+  std::string backend;
+  std::string driver_version;
+  std::string state;  // ready, draining, lost, or refused (known but not attached: see note)
+  std::string note;
+  std::int64_t memory_mib = 0;
+  std::int64_t memory_used_mib = 0;
+  double used = 0;  // share promised to leases, 0–1
+  std::int64_t leases = 0;
+  std::string ce;  // general
+  std::string ce_train;
+  std::string ce_prefill;
+  std::string ce_decode;
+  std::string factors_source;
+};
+BOOST_DESCRIBE_STRUCT(DeviceView, (),
+                      (id, name, uuid, type, backend, driver_version, state, note, memory_mib,
+                       memory_used_mib, used, leases, ce, ce_train, ce_prefill, ce_decode,
+                       factors_source))
+
+struct TenantRequest {
+  std::string name;
+  std::string payment = "prepaid";
+  std::string currency = "USD";
+  std::optional<std::string> credit_limit;
+  std::optional<std::string> discount_percent;
+  std::optional<std::string> quota_ce;
+  std::optional<std::string> quota_memory;
+  std::optional<std::int64_t> quota_tasks;
+  std::optional<std::int64_t> quota_queued;
+};
+BOOST_DESCRIBE_STRUCT(TenantRequest, (),
+                      (name, payment, currency, credit_limit, discount_percent, quota_ce,
+                       quota_memory, quota_tasks, quota_queued))
+
+struct TenantView {
+  std::string id;
+  std::string name;
+  std::string payment;
+  std::string currency;
+  std::string wallet;  // free
+  std::string held;
+  std::string available;  // wallet and credit
+  std::string credit_limit;
+  std::string discount_percent;
+  std::optional<std::string> quota_ce;
+  std::optional<std::string> quota_memory;
+  std::optional<std::int64_t> quota_tasks;
+  std::optional<std::int64_t> quota_queued;
+  std::string ce_used;
+  std::int64_t tasks_running = 0;
+  std::int64_t tasks_waiting = 0;
+};
+BOOST_DESCRIBE_STRUCT(TenantView, (),
+                      (id, name, payment, currency, wallet, held, available, credit_limit,
+                       discount_percent, quota_ce, quota_memory, quota_tasks, quota_queued, ce_used,
+                       tasks_running, tasks_waiting))
+
+struct RateRequest {
+  std::string currency = "USD";
+  std::string on_demand;  // per CE-hour
+  std::optional<std::string> ce_per_gibibyte;
+  std::optional<std::string> effective_from;  // default: now
+};
+BOOST_DESCRIBE_STRUCT(RateRequest, (), (currency, on_demand, ce_per_gibibyte, effective_from))
+
+struct RateView {
+  std::string id;
+  std::string currency;
+  std::string on_demand;
+  std::string ce_per_gibibyte;
+  std::string effective_from;
+};
+BOOST_DESCRIBE_STRUCT(RateView, (), (id, currency, on_demand, ce_per_gibibyte, effective_from))
+
+// One task on a bill.
+struct BillLine {
+  std::string task;
+  std::string name;
+  std::string project;
+  std::string environment;
+  std::string model;
+  std::string state;
+  std::string ce;              // billable
+  std::int64_t run_ms = 0;     // what the launcher measured
+  std::int64_t billed_ms = 0;  // what the usage records add up to
+  std::string unit_price;
+  std::string list;
+  std::string discount;
+  std::string net;
+  std::string purchase_model;
+  std::string isolation;
+};
+BOOST_DESCRIBE_STRUCT(BillLine, (),
+                      (task, name, project, environment, model, state, ce, run_ms, billed_ms,
+                       unit_price, list, discount, net, purchase_model, isolation))
+
+struct BillView {
+  std::string tenant;
+  std::string currency;
+  std::string from;
+  std::string to;
+  std::vector<BillLine> lines;
+  std::int64_t run_ms = 0;
+  std::int64_t billed_ms = 0;
+  std::string list;
+  std::string discount;
+  std::string total;
+  bool billed_equals_run = false;  // over the finished attempts on this bill
+};
+BOOST_DESCRIBE_STRUCT(BillView, (),
+                      (tenant, currency, from, to, lines, run_ms, billed_ms, list, discount, total,
+                       billed_equals_run))
+
+// RFC 9457. `code` is stable, `next_step` is ours.
+struct Problem {
+  std::string type = "about:blank";
+  std::string title;
+  std::int64_t status = 500;
+  std::string detail;
+  std::string code;
+  std::string next_step;
+};
+BOOST_DESCRIBE_STRUCT(Problem, (), (type, title, status, detail, code, next_step))
+
+}  // namespace loam::api

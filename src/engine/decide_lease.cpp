@@ -1,0 +1,198 @@
+// Decisions on leases: placement, what nodes report of attempts, what the clock brings.
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "billing/accounts.hpp"
+#include "engine/decisions.hpp"
+#include "engine/queries.hpp"
+
+namespace loam::engine {
+namespace {
+
+constexpr std::size_t requests_forgotten_at_once = 1000;  // keeps the command below 2 ms
+constexpr std::size_t requests_max = 1'000'000;           // keys remembered even within their day
+
+// The lease that a report speaks of; nullptr when it is over or of another epoch.
+const Lease* fenced(const State& state, LeaseId id, Epoch epoch) {
+  const Lease* lease = state.find_lease(id);
+  return lease != nullptr && lease->epoch == epoch ? lease : nullptr;
+}
+
+Decision stale(LeaseId id) {
+  return Draft::rejected({RejectCode::stale_epoch, "the lease " + id.text() + " is over", {}});
+}
+
+// Tries one task; true when the draft now holds its lease.
+bool grant(Draft& draft, const Task& task, const schedule::Placement& place) {
+  const State& state = draft.state();
+  const Tenant& tenant = state.tenant(task.tenant);
+  const RateCard* card = state.rates.at(tenant.spec.currency, draft.now());
+  LOAM_ASSERT(card != nullptr);  // there was one at submission
+  const MilliCe billable = billing::billable_ce(place.ce, place.memory, *card);
+  const Duration rest = task.spec.limit - task.run_time;
+  const Money needed = most_it_costs(state, draft.now(), tenant, billable, rest, task.spec.grace);
+  if (needed > task.held) {
+    // A dearer card or device than at submission: set the difference aside too, or leave it
+    // waiting.
+    const Money more = needed - task.held;
+    if (more > available(state, tenant.id)) return false;
+    draft.add(TransactionPosted{
+        billing::hold(TransactionId{draft.next().transaction++}, tenant.id, task.id, more)});
+  }
+  LeaseGranted granted;
+  granted.lease = LeaseId{draft.next().lease++};
+  granted.task = task.id;
+  granted.epoch = Epoch{task.epoch.value + 1};
+  granted.slices = {{place.device, place.share, place.memory}};
+  granted.ce = place.ce;
+  granted.billable_ce = billable;
+  granted.isolation = place.share == whole_device ? Isolation::hardware : Isolation::software;
+  draft.add(std::move(granted));
+  draft.subject(task.id.text());
+  return true;
+}
+
+Instant run_limit_at(const Task& task, Instant started_at) {
+  return started_at + (task.spec.limit - task.run_time);
+}
+
+struct Verdict {
+  TaskOutcome outcome;
+  std::string reason;
+};
+
+Verdict verdict_on(const Lease& lease, const Ending& ending) {
+  if (ending.end == AttemptEnd::refused) return {TaskOutcome::refused, ending.reason};
+  switch (lease.stopping) {
+    case StopReason::by_tenant:
+      return {TaskOutcome::stopped, "stopped by its tenant"};
+    case StopReason::limit:
+      return {TaskOutcome::limit_reached, "reached its time limit"};
+    case StopReason::funds:
+      return {TaskOutcome::stopped, "the wallet was used up"};
+    case StopReason::none:
+    case StopReason::paused:
+    case StopReason::device_lost:
+      break;
+  }
+  if (ending.end == AttemptEnd::lost) return {TaskOutcome::device_lost, ending.reason};
+  if (ending.exit_code == 0) return {TaskOutcome::succeeded, {}};
+  return {TaskOutcome::failed, ending.reason};
+}
+
+}  // namespace
+
+void meter(Draft& draft, Lease& lease, Money& held, Instant to) {
+  const State& state = draft.state();
+  const Tenant& tenant = state.tenant(lease.tenant);
+  Money charged = Money::zero(tenant.spec.currency);
+  for (UsageRecord& record : billing::rate_until(lease, payer_of(tenant), state.rates, to)) {
+    record.id = UsageId{draft.next().usage++};
+    charged += record.net;
+    billing::advance(lease, record);
+    draft.add(UsageRated{record});
+  }
+  if (charged.is_zero()) return;
+  draft.add(TransactionPosted{billing::charge(TransactionId{draft.next().transaction++},
+                                              lease.tenant, lease.task, charged, held)});
+  held -= std::min(charged, held);
+}
+
+void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
+  const State& state = draft.state();
+  const Task& task = state.tasks.at(ended.task);
+  Lease lease = ended;
+  Money held = task.held;
+  if (!lease.started() && ending.started_at != Instant::never()) {
+    const Instant started_at = std::clamp(ending.started_at, lease.granted_at, draft.now());
+    draft.add(AttemptStarted{lease.id, started_at, run_limit_at(task, started_at)});
+    lease.started_at = lease.billed_until = started_at;
+  }
+  Instant ended_at = std::min(ending.ended_at, draft.now());
+  if (lease.started()) {
+    // What was rated stays rated: metering waits for late reports, see metering_slack.
+    ended_at = std::max(ended_at, lease.billed_until);
+    meter(draft, lease, held, ended_at);
+  }
+  draft.add(LeaseEnded{lease.id, ended_at, ending.device_time, ending.memory_peak});
+
+  const bool lost = ending.end == AttemptEnd::lost && lease.stopping == StopReason::none;
+  if (lost && task.losses < task.spec.restarts_max) {
+    draft.add(TaskRequeued{task.id, ending.reason});
+    return;
+  }
+  if (!held.is_zero()) {
+    draft.add(TransactionPosted{
+        billing::release(TransactionId{draft.next().transaction++}, task.tenant, task.id, held)});
+  }
+  if (lease.stopping == StopReason::paused && ending.end != AttemptEnd::refused) {
+    draft.add(TaskPaused{task.id});
+    return;
+  }
+  Verdict verdict = verdict_on(lease, ending);
+  draft.add(TaskFinished{task.id, verdict.outcome, ending.exit_code, std::move(verdict.reason)});
+}
+
+Decision decide_on(const State& state, Instant now, const ReportStarted& asked) {
+  const Lease* lease = fenced(state, asked.lease, asked.epoch);
+  if (lease == nullptr) return stale(asked.lease);
+  Draft draft(state, now);
+  draft.subject(lease->task.text());
+  if (lease->started()) return draft.done();  // told twice
+  const Instant started_at = std::clamp(asked.started_at, lease->granted_at, now);
+  draft.add(
+      AttemptStarted{lease->id, started_at, run_limit_at(state.tasks.at(lease->task), started_at)});
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const ReportEnded& asked) {
+  const Lease* lease = fenced(state, asked.lease, asked.epoch);
+  if (lease == nullptr) return stale(asked.lease);
+  Draft draft(state, now);
+  draft.subject(lease->task.text());
+  end_lease(draft, *lease,
+            {asked.end, asked.started_at, asked.ended_at, asked.exit_code, asked.reason,
+             asked.device_time, asked.memory_peak});
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const SchedulePass&) {
+  Draft draft(state, now);
+  for (const auto& [id, tenant_id] : state.queue.heads()) {
+    const Task& task = state.tasks.at(id);
+    const DemandAnswer wanted = demand_of(state, task.spec);
+    if (wanted.reject) continue;
+    const auto place = state.capacity.best_fit(wanted.demand);
+    if (!place) break;  // first come, first served: what comes later does not overtake
+    // A tenant at its own limit holds nobody else back.
+    if (over_quota(state.tenant(tenant_id), place->ce, place->memory)) continue;
+    if (grant(draft, task, *place)) break;
+  }
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const TimePassed&) {
+  Draft draft(state, now);
+  if (!state.requests_by_age.empty()) {
+    const bool too_many = state.requests_by_age.size() > requests_max;
+    const Instant forget_before = too_many ? now : now - request_memory;
+    Instant before{};
+    std::size_t count = 0;
+    for (const auto& [at, key] : state.requests_by_age) {
+      if (at > forget_before || ++count > requests_forgotten_at_once) break;
+      before = at;
+    }
+    if (count > 0) draft.add(RequestsForgotten{before});
+  }
+  if (state.timers.empty() || state.timers.begin()->first > now) return draft.done();
+  Lease lease = state.leases.at(state.timers.begin()->second);
+  if (lease.stopping == StopReason::none && lease.stop_at <= now) {
+    draft.add(StopRequested{lease.id, StopReason::limit});
+    return draft.done();
+  }
+  Money held = state.tasks.at(lease.task).held;
+  meter(draft, lease, held, next_due(lease) - metering_slack);
+  return draft.done();
+}
+
+}  // namespace loam::engine

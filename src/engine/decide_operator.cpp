@@ -1,0 +1,221 @@
+// Decisions on what operators ask: nodes, devices, tenants, prices, money.
+#include <algorithm>
+
+#include "billing/accounts.hpp"
+#include "engine/decisions.hpp"
+
+namespace loam::engine {
+namespace {
+
+Reject no_such_device(DeviceId id) {
+  return {RejectCode::no_such_device, "there is no device " + id.text(),
+          "see the devices with: loam device list"};
+}
+
+Reject no_such_tenant(TenantId id) {
+  return {RejectCode::no_such_tenant, "there is no " + id.text(),
+          "see the tenants with: loam tenant list"};
+}
+
+bool known(const State& state, DeviceId id) {
+  return id.valid() && id.value <= state.devices.size();
+}
+bool known(const State& state, TenantId id) {
+  return id.valid() && id.value <= state.tenants.size();
+}
+
+std::optional<Reject> validate(const DeviceFacts& facts) {
+  const CeFactors& f = facts.factors;
+  const auto good = [](MilliCe ce) { return ce.value > 0 && ce <= milli_ce_max; };
+  if (facts.uuid.empty() || facts.memory.value <= 0 || facts.memory > mebibytes_max) {
+    return Reject{RejectCode::invalid_argument,
+                  "the device '" + facts.uuid + "' has no UUID or no memory",
+                  "check what its driver reports"};
+  }
+  if (!good(f.general) || !good(f.train) || !good(f.prefill) || !good(f.decode)) {
+    return Reject{RejectCode::invalid_argument,
+                  "the device " + facts.uuid + " has no CE for every work class",
+                  "measure it with: loam device calibrate " + facts.uuid};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Decision decide_on(const State& state, Instant now, const AttachNode& asked) {
+  Draft draft(state, now);
+  if (const auto found = state.node_by_name.find(asked.name); found != state.node_by_name.end()) {
+    draft.subject(found->second.text());  // attached already: the same node after a restart
+    return draft.done();
+  }
+  if (!is_name(asked.name)) {
+    return Draft::rejected({RejectCode::invalid_argument, "'" + asked.name + "' is not a node name",
+                            "use 1 to 63 of a-z, 0-9 and '-', starting with a letter"});
+  }
+  const NodeId id{state.nodes.size() + 1};
+  draft.add(NodeAttached{id, asked.name, asked.region, asked.cpu, asked.memory});
+  draft.subject(id.text());
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const AttachDevice& asked) {
+  Draft draft(state, now);
+  const auto node = state.node_by_name.find(asked.node);
+  if (node == state.node_by_name.end()) {
+    return Draft::rejected(
+        {RejectCode::not_found, "there is no node '" + asked.node + "'", "attach the node first"});
+  }
+  if (auto reject = validate(asked.facts)) return Draft::rejected(std::move(*reject));
+  const auto found = state.device_by_uuid.find(asked.facts.uuid);
+  if (found == state.device_by_uuid.end()) {
+    const auto index = static_cast<std::uint32_t>(state.node(node->second).devices.size());
+    const DeviceId id{state.devices.size() + 1};
+    draft.add(DeviceAttached{id, node->second, index, asked.facts});
+    draft.subject(id.text());
+    return draft.done();
+  }
+  const Device& device = state.device(found->second);
+  draft.subject(device.id.text());
+  if (*device.facts == asked.facts && device.health == DeviceHealth::healthy) return draft.done();
+  if (device.leases > 0 && *device.facts != asked.facts) {
+    return Draft::rejected({RejectCode::wrong_state,
+                            "the device " + asked.facts.uuid + " is in use by " +
+                                std::to_string(device.leases) +
+                                " leases, so its facts cannot change",
+                            "drain it first: loam device drain " + asked.facts.uuid});
+  }
+  draft.add(DeviceAttached{device.id, device.node, device.index, asked.facts});
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const ReportDeviceHealth& asked) {
+  if (!known(state, asked.device)) return Draft::rejected(no_such_device(asked.device));
+  Draft draft(state, now);
+  draft.subject(asked.device.text());
+  if (state.device(asked.device).health == asked.health) return draft.done();
+  draft.add(DeviceHealthChanged{asked.device, asked.health, asked.reason});
+  if (asked.health == DeviceHealth::healthy) return draft.done();
+  const auto held = state.leases_by_device.find(asked.device);
+  if (held == state.leases_by_device.end()) return draft.done();
+  for (const LeaseId id : held->second) {
+    const Lease& lease = state.leases.at(id);
+    if (lease.stopping != StopReason::device_lost)
+      draft.add(StopRequested{id, StopReason::device_lost});
+    Ending ending;
+    ending.end = AttemptEnd::lost;
+    ending.ended_at = std::min(asked.seen_at, now);
+    ending.reason = "the device was lost: " + asked.reason;
+    end_lease(draft, lease, ending);
+  }
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const DrainDevice& asked) {
+  if (!known(state, asked.device)) return Draft::rejected(no_such_device(asked.device));
+  Draft draft(state, now);
+  draft.subject(asked.device.text());
+  if (state.device(asked.device).draining != asked.draining) {
+    draft.add(DeviceDrainChanged{asked.device, asked.draining});
+  }
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const CreateTenant& asked) {
+  if (auto reject = validate(asked.spec)) return Draft::rejected(std::move(*reject));
+  if (state.find_tenant(asked.spec.name) != nullptr) {
+    return Draft::rejected({RejectCode::name_taken,
+                            "there is a tenant '" + asked.spec.name + "' already",
+                            "choose another name"});
+  }
+  Draft draft(state, now);
+  const TenantId id{state.tenants.size() + 1};
+  draft.add(TenantCreated{id, asked.spec});
+  draft.subject(id.text());
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const ChangeTenant& asked) {
+  if (!known(state, asked.tenant)) return Draft::rejected(no_such_tenant(asked.tenant));
+  if (auto reject = validate(asked.spec)) return Draft::rejected(std::move(*reject));
+  const TenantSpec& present = state.tenant(asked.tenant).spec;
+  if (present.name != asked.spec.name || present.currency != asked.spec.currency) {
+    return Draft::rejected({RejectCode::wrong_state, "a tenant keeps its name and its currency",
+                            "create another tenant"});
+  }
+  // Leases are priced with the discount they began under until their records are rated, so it only
+  // changes while none runs.
+  if (present.discount != asked.spec.discount && state.tenant(asked.tenant).tasks_running > 0) {
+    return Draft::rejected({RejectCode::wrong_state, "the discount cannot change while tasks run",
+                            "wait for them to end, or stop them"});
+  }
+  Draft draft(state, now);
+  draft.subject(asked.tenant.text());
+  if (!(present == asked.spec)) draft.add(TenantChanged{asked.tenant, asked.spec});
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const PublishRateCard& asked) {
+  RateCard card = asked.card;
+  const Instant last = state.rates.cards().empty() ? Instant{} : [&] {
+    Instant latest{};
+    for (const RateCard& other : state.rates.cards()) {
+      if (other.currency == card.currency) latest = std::max(latest, other.effective_from);
+    }
+    return latest;
+  }();
+  if (card.on_demand.currency() != card.currency || card.on_demand.is_negative()) {
+    return Draft::rejected({RejectCode::invalid_argument,
+                            "the price " + to_text(card.on_demand) + " is not a price",
+                            "give zero or more " + std::string(card.currency.code())});
+  }
+  if (card.ce_per_gibibyte.value < 0 || card.ce_per_gibibyte > milli_ce_max) {
+    return Draft::rejected({RejectCode::invalid_argument,
+                            to_text(card.ce_per_gibibyte) + " CE per GiB is out of range",
+                            "use zero or more"});
+  }
+  if (card.effective_from < now || card.effective_from <= last) {
+    return Draft::rejected({RejectCode::invalid_argument,
+                            "prices cannot change in the past: " + to_text(card.effective_from) +
+                                " is before the present or before a price already published",
+                            "choose a later time"});
+  }
+  card.id = RateCardId{state.rates.cards().size() + 1};
+  Draft draft(state, now);
+  draft.add(RateCardPublished{card});
+  draft.subject(card.id.text());
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const TopUp& asked) {
+  if (!known(state, asked.tenant)) return Draft::rejected(no_such_tenant(asked.tenant));
+  const Currency currency = state.tenant(asked.tenant).spec.currency;
+  if (asked.amount.currency() != currency || asked.amount.is_negative() || asked.amount.is_zero()) {
+    return Draft::rejected({RejectCode::invalid_argument,
+                            to_text(asked.amount) + " cannot be paid in",
+                            "give more than zero " + std::string(currency.code())});
+  }
+  Draft draft(state, now);
+  const TransactionId id{draft.next().transaction++};
+  draft.add(TransactionPosted{billing::top_up(id, asked.tenant, asked.amount, asked.note)});
+  draft.subject(id.text());
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const IssueInvoice& asked) {
+  if (!known(state, asked.tenant)) return Draft::rejected(no_such_tenant(asked.tenant));
+  const auto open = state.open_charges.find(asked.tenant);
+  if (open == state.open_charges.end() || open->second.empty()) {
+    return Draft::rejected({RejectCode::nothing_to_invoice,
+                            "nothing was charged to " + state.tenant(asked.tenant).spec.name +
+                                " since its last invoice",
+                            "usage is charged when a task ends and at every full hour"});
+  }
+  Draft draft(state, now);
+  const InvoiceId id{draft.next().invoice++};
+  draft.add(InvoiceIssued{billing::close(open->second, id, asked.tenant,
+                                         state.tenant(asked.tenant).spec.currency, now)});
+  draft.subject(id.text());
+  return draft.done();
+}
+
+}  // namespace loam::engine

@@ -1,0 +1,131 @@
+// Decisions on what tenants ask of their tasks.
+#include "billing/accounts.hpp"
+#include "engine/decisions.hpp"
+#include "engine/queries.hpp"
+
+namespace loam::engine {
+namespace {
+
+Reject no_such_task(TaskId id) {
+  return {RejectCode::not_found, "there is no live task " + id.text(),
+          "see the tasks with: loam ps"};
+}
+
+Reject no_money(const State& state, const Tenant& tenant, Money needed) {
+  const int places = tenant.spec.currency.exponent();
+  const std::string code(tenant.spec.currency.code());
+  return {RejectCode::insufficient_funds,
+          "this task may cost up to " + display_text(needed.rounded(Rounding::up), places) + " " +
+              code + " and " + tenant.spec.name + " has " +
+              display_text(available(state, tenant.id).rounded(Rounding::down), places) + " " +
+              code + " available",
+          "top up the wallet (loam tenant topup " + tenant.spec.name +
+              " AMOUNT) or ask for less time with --time"};
+}
+
+void hold(Draft& draft, const Task& task, Money amount) {
+  if (amount.is_zero()) return;
+  draft.add(TransactionPosted{
+      billing::hold(TransactionId{draft.next().transaction++}, task.tenant, task.id, amount)});
+}
+
+void release(Draft& draft, const Task& task) {
+  if (task.held.is_zero()) return;
+  draft.add(TransactionPosted{billing::release(TransactionId{draft.next().transaction++},
+                                               task.tenant, task.id, task.held)});
+}
+
+}  // namespace
+
+Decision decide_on(const State& state, Instant now, const SubmitTask& asked) {
+  if (!asked.tenant.valid() || asked.tenant.value > state.tenants.size()) {
+    return Draft::rejected({RejectCode::no_such_tenant, "there is no " + asked.tenant.text(),
+                            "see the tenants with: loam tenant list"});
+  }
+  if (auto reject = validate(asked.spec)) return Draft::rejected(std::move(*reject));
+  const Tenant& tenant = state.tenant(asked.tenant);
+  const HoldAnswer needed = hold_for(state, now, tenant, asked.spec, Duration{0});
+  if (needed.reject) return Draft::rejected(*needed.reject);
+  if (tenant.spec.quota.queued && tenant.tasks_waiting >= *tenant.spec.quota.queued) {
+    return Draft::rejected({RejectCode::quota_exceeded,
+                            "the quota of " + tenant.spec.name + " is " +
+                                std::to_string(*tenant.spec.quota.queued) + " waiting tasks",
+                            "wait for some to start, or stop some"});
+  }
+  if (needed.amount > available(state, tenant.id))
+    return Draft::rejected(no_money(state, tenant, needed.amount));
+  Draft draft(state, now);
+  Task task;
+  task.id = TaskId{draft.next().task++};
+  task.tenant = tenant.id;
+  draft.add(TaskAccepted{task.id, tenant.id, asked.spec});
+  hold(draft, task, needed.amount);
+  draft.subject(task.id.text());
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const StopTask& asked) {
+  const Task* task = state.find_task(asked.task);
+  if (task == nullptr) return Draft::rejected(no_such_task(asked.task));
+  Draft draft(state, now);
+  draft.subject(task->id.text());
+  if (task->lease.valid()) {
+    if (state.leases.at(task->lease).stopping != StopReason::by_tenant) {
+      draft.add(StopRequested{task->lease, StopReason::by_tenant});
+    }
+    return draft.done();
+  }
+  release(draft, *task);
+  draft.add(TaskFinished{
+      task->id, TaskOutcome::stopped, 0,
+      task->run_time.ms > 0 ? "stopped while it did not run" : "stopped before it started"});
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const PauseTask& asked) {
+  const Task* task = state.find_task(asked.task);
+  if (task == nullptr) return Draft::rejected(no_such_task(asked.task));
+  Draft draft(state, now);
+  draft.subject(task->id.text());
+  switch (task->state) {
+    case TaskState::waiting:
+      release(draft, *task);
+      draft.add(TaskPaused{task->id});
+      return draft.done();
+    case TaskState::starting:
+    case TaskState::running:
+      draft.add(StopRequested{task->lease, StopReason::paused});
+      return draft.done();
+    case TaskState::paused:
+      return draft.done();
+    case TaskState::stopping:
+    case TaskState::finished:
+      break;
+  }
+  if (task->lease.valid() && state.leases.at(task->lease).stopping == StopReason::paused)
+    return draft.done();
+  return Draft::rejected({RejectCode::wrong_state, "the task " + task->id.text() + " is ending",
+                          "see how it ended with: loam show " + task->id.text()});
+}
+
+Decision decide_on(const State& state, Instant now, const ResumeTask& asked) {
+  const Task* task = state.find_task(asked.task);
+  if (task == nullptr) return Draft::rejected(no_such_task(asked.task));
+  if (task->state != TaskState::paused) {
+    return Draft::rejected({RejectCode::wrong_state,
+                            "the task " + task->id.text() + " is not paused",
+                            "see its state with: loam show " + task->id.text()});
+  }
+  const Tenant& tenant = state.tenant(task->tenant);
+  const HoldAnswer needed = hold_for(state, now, tenant, task->spec, task->run_time);
+  if (needed.reject) return Draft::rejected(*needed.reject);
+  if (needed.amount > available(state, tenant.id))
+    return Draft::rejected(no_money(state, tenant, needed.amount));
+  Draft draft(state, now);
+  draft.subject(task->id.text());
+  hold(draft, *task, needed.amount);
+  draft.add(TaskRequeued{task->id, "resumed"});
+  return draft.done();
+}
+
+}  // namespace loam::engine

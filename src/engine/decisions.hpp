@@ -1,0 +1,69 @@
+// The pieces of decide(), one function a command. Internal to this folder. Pure.
+#pragma once
+
+#include "engine/decide.hpp"
+#include "engine/terms.hpp"
+
+namespace loam::engine {
+
+// Collects a decision's events and gives out ids for it.
+class Draft {
+ public:
+  Draft(const State& state, Instant now) : state_(state), now_(now), next_(state.next) {}
+
+  const State& state() const { return state_; }
+  Instant now() const { return now_; }
+  NextIds& next() { return next_; }
+  void add(Event event) { decision_.events.push_back(std::move(event)); }
+  void subject(std::string text) { decision_.subject = std::move(text); }
+
+  Decision done() { return std::move(decision_); }
+  static Decision rejected(Reject reject) { return {{}, {}, std::move(reject)}; }
+
+ private:
+  const State& state_;
+  Instant now_;
+  NextIds next_;
+  Decision decision_;
+};
+
+// By an operator.
+Decision decide_on(const State&, Instant, const AttachNode&);
+Decision decide_on(const State&, Instant, const AttachDevice&);
+Decision decide_on(const State&, Instant, const ReportDeviceHealth&);
+Decision decide_on(const State&, Instant, const DrainDevice&);
+Decision decide_on(const State&, Instant, const CreateTenant&);
+Decision decide_on(const State&, Instant, const ChangeTenant&);
+Decision decide_on(const State&, Instant, const PublishRateCard&);
+Decision decide_on(const State&, Instant, const TopUp&);
+Decision decide_on(const State&, Instant, const IssueInvoice&);
+// By a tenant.
+Decision decide_on(const State&, Instant, const SubmitTask&);
+Decision decide_on(const State&, Instant, const StopTask&);
+Decision decide_on(const State&, Instant, const PauseTask&);
+Decision decide_on(const State&, Instant, const ResumeTask&);
+// By a node, or the loop itself.
+Decision decide_on(const State&, Instant, const ReportStarted&);
+Decision decide_on(const State&, Instant, const ReportEnded&);
+Decision decide_on(const State&, Instant, const SchedulePass&);
+Decision decide_on(const State&, Instant, const TimePassed&);
+
+// How an attempt ended, for end_lease().
+struct Ending {
+  AttemptEnd end = AttemptEnd::exited;
+  Instant started_at = Instant::never();
+  Instant ended_at;
+  std::int64_t exit_code = 0;
+  std::string reason;
+  Duration device_time;
+  Mebibytes memory_peak;
+};
+
+// Rates what is left, ends the lease, settles the money and says what becomes of the task.
+void end_lease(Draft& draft, const Lease& lease, const Ending& ending);
+
+// Rates a started lease up to `to` and posts the charge; moves `lease` (a copy) and the draft's
+// idea of what is held along.
+void meter(Draft& draft, Lease& lease, Money& held, Instant to);
+
+}  // namespace loam::engine

@@ -1,0 +1,256 @@
+// evolve: the only code that changes the state. Computes nothing that could come out differently
+// another day: amounts and places are in the events.
+#include "base/assert.hpp"
+#include "engine/state.hpp"
+
+namespace loam::engine {
+namespace {
+
+Task& task_of(State& state, TaskId id) {
+  const auto found = state.tasks.find(id);
+  LOAM_ASSERT(found != state.tasks.end());
+  return found->second;
+}
+
+Lease& lease_of(State& state, LeaseId id) {
+  const auto found = state.leases.find(id);
+  LOAM_ASSERT(found != state.leases.end());
+  return found->second;
+}
+
+Tenant& tenant_of(State& state, TenantId id) {
+  return state.tenants.at(id.value - 1);
+}
+
+void set_timer(State& state, Instant before, const Lease& lease) {
+  if (before != Instant::never()) state.timers.erase({before, lease.id});
+  if (const Instant due = next_due(lease); due != Instant::never())
+    state.timers.insert({due, lease.id});
+}
+
+// Takes (sign +1) or gives back (−1) what a lease holds of its devices and its tenant's quota.
+void hold_capacity(State& state, const Lease& lease, int sign) {
+  Tenant& tenant = tenant_of(state, lease.tenant);
+  for (const Slice& slice : lease.slices) {
+    Device& device = state.devices.at(slice.device.value - 1);
+    device.used += slice.share * sign;
+    device.memory_used += slice.memory * sign;
+    device.leases += static_cast<std::uint32_t>(sign);
+    LOAM_ASSERT(device.used.value >= 0 && device.used <= whole_device);
+    LOAM_ASSERT(device.memory_used.value >= 0 && device.memory_used <= device.facts->memory);
+    tenant.memory_used += slice.memory * sign;
+    if (sign > 0) {
+      state.leases_by_device[slice.device].insert(lease.id);
+    } else {
+      state.leases_by_device[slice.device].erase(lease.id);
+    }
+    state.capacity.refresh(device);
+  }
+  tenant.ce_used += lease.ce * sign;
+  tenant.tasks_running += sign;
+}
+
+void apply(State& state, const Record&, const NodeAttached& event) {
+  LOAM_ASSERT(event.node.value == state.nodes.size() + 1);
+  state.nodes.push_back({event.node, event.name, event.region, event.cpu, event.memory, {}});
+  state.node_by_name[event.name] = event.node;
+}
+
+void apply(State& state, const Record&, const DeviceAttached& event) {
+  const std::uint64_t place = event.device.value - 1;
+  LOAM_ASSERT(place <= state.devices.size());
+  if (place == state.devices.size()) {
+    Device device;
+    device.id = event.device;
+    device.node = event.node;
+    device.index = event.index;
+    state.devices.push_back(std::move(device));
+    state.nodes.at(event.node.value - 1).devices.push_back(event.device);
+  }
+  Device& device = state.devices[place];
+  device.facts = std::make_shared<const DeviceFacts>(event.facts);
+  device.health = DeviceHealth::healthy;
+  state.device_by_uuid[event.facts.uuid] = event.device;
+  state.capacity.refresh(device);
+}
+
+void apply(State& state, const Record&, const DeviceHealthChanged& event) {
+  Device& device = state.devices.at(event.device.value - 1);
+  device.health = event.health;
+  state.capacity.refresh(device);
+}
+
+void apply(State& state, const Record&, const DeviceDrainChanged& event) {
+  Device& device = state.devices.at(event.device.value - 1);
+  device.draining = event.draining;
+  state.capacity.refresh(device);
+}
+
+void apply(State& state, const Record&, const TenantCreated& event) {
+  LOAM_ASSERT(event.tenant.value == state.tenants.size() + 1);
+  Tenant tenant;
+  tenant.id = event.tenant;
+  tenant.spec = event.spec;
+  state.tenants.push_back(std::move(tenant));
+  state.tenant_by_name[event.spec.name] = event.tenant;
+}
+
+void apply(State& state, const Record&, const TenantChanged& event) {
+  tenant_of(state, event.tenant).spec = event.spec;
+}
+
+void apply(State& state, const Record&, const RateCardPublished& event) {
+  state.rates.add(event.card);
+}
+
+void apply(State& state, const Record&, const TransactionPosted& event) {
+  const Transaction& transaction = event.transaction;
+  state.next.transaction = transaction.id.value + 1;
+  state.accounts.apply(transaction);
+  if (!transaction.task.valid()) return;
+  Task& task = task_of(state, transaction.task);
+  for (const Posting& posting : transaction.postings) {
+    if (posting.account.kind == AccountKind::held) task.held += posting.amount;
+    if (posting.account.kind == AccountKind::revenue) task.charged += posting.amount;
+  }
+}
+
+void apply(State& state, const Record& record, const TaskAccepted& event) {
+  Task task;
+  task.id = event.task;
+  task.tenant = event.tenant;
+  task.spec = event.spec;
+  task.submitted_at = record.at;
+  Tenant& tenant = tenant_of(state, event.tenant);
+  task.held = task.charged = Money::zero(tenant.spec.currency);
+  ++tenant.tasks_waiting;
+  state.queue.add(event.task, event.tenant);
+  state.tasks.emplace(event.task, std::move(task));
+  state.next.task = event.task.value + 1;
+}
+
+void apply(State& state, const Record& record, const LeaseGranted& event) {
+  Task& task = task_of(state, event.task);
+  LOAM_ASSERT(task.state == TaskState::waiting && task.epoch < event.epoch);
+  const Currency currency = tenant_of(state, task.tenant).spec.currency;
+  Lease lease;
+  lease.id = event.lease;
+  lease.task = event.task;
+  lease.tenant = task.tenant;
+  lease.epoch = event.epoch;
+  lease.slices = event.slices;
+  lease.ce = event.ce;
+  lease.billable_ce = event.billable_ce;
+  lease.isolation = event.isolation;
+  lease.granted_at = record.at;
+  lease.segment_list = lease.segment_net = Money::zero(currency);
+  task.state = TaskState::starting;
+  task.lease = event.lease;
+  task.epoch = event.epoch;
+  --tenant_of(state, task.tenant).tasks_waiting;
+  state.queue.remove(task.id, task.tenant);
+  hold_capacity(state, lease, +1);
+  state.leases.emplace(event.lease, std::move(lease));
+  state.next.lease = event.lease.value + 1;
+}
+
+void apply(State& state, const Record&, const AttemptStarted& event) {
+  Lease& lease = lease_of(state, event.lease);
+  LOAM_ASSERT(!lease.started());
+  lease.started_at = lease.billed_until = event.started_at;
+  lease.stop_at = event.stop_at;
+  Task& task = task_of(state, lease.task);
+  if (task.state == TaskState::starting) task.state = TaskState::running;
+  set_timer(state, Instant::never(), lease);
+}
+
+void apply(State& state, const Record&, const StopRequested& event) {
+  Lease& lease = lease_of(state, event.lease);
+  const Instant due = next_due(lease);
+  lease.stopping = event.reason;
+  task_of(state, lease.task).state = TaskState::stopping;
+  set_timer(state, due, lease);
+}
+
+void apply(State& state, const Record&, const UsageRated& event) {
+  const UsageRecord& usage = event.record;
+  Lease& lease = lease_of(state, usage.lease);
+  const Instant due = next_due(lease);
+  billing::advance(lease, usage);
+  set_timer(state, due, lease);
+  const Attribution& who = task_of(state, usage.task).spec.attribution;
+  state.open_charges[usage.tenant].add(
+      {who.project, who.environment, who.model, usage.purchase_model, usage.unit_price}, usage);
+  state.next.usage = usage.id.value + 1;
+}
+
+void apply(State& state, const Record&, const LeaseEnded& event) {
+  Lease& lease = lease_of(state, event.lease);
+  Task& task = task_of(state, lease.task);
+  LOAM_ASSERT(!lease.started() || lease.billed_until == event.ended_at);  // records tile the lease
+  if (lease.started()) task.run_time += event.ended_at - lease.started_at;
+  task.lease = LeaseId{};
+  if (const Instant due = next_due(lease); due != Instant::never())
+    state.timers.erase({due, lease.id});
+  hold_capacity(state, lease, -1);
+  state.leases.erase(event.lease);
+}
+
+void apply(State& state, const Record&, const TaskRequeued& event) {
+  Task& task = task_of(state, event.task);
+  if (task.state != TaskState::paused) ++task.losses;
+  task.state = TaskState::waiting;
+  ++tenant_of(state, task.tenant).tasks_waiting;
+  state.queue.add(task.id, task.tenant);
+}
+
+void leave_queue(State& state, const Task& task) {
+  if (task.state != TaskState::waiting) return;
+  --tenant_of(state, task.tenant).tasks_waiting;
+  state.queue.remove(task.id, task.tenant);
+}
+
+void apply(State& state, const Record&, const TaskPaused& event) {
+  Task& task = task_of(state, event.task);
+  leave_queue(state, task);
+  task.state = TaskState::paused;
+}
+
+void apply(State& state, const Record&, const TaskFinished& event) {
+  const Task& task = task_of(state, event.task);
+  LOAM_ASSERT(!task.lease.valid() && task.held.is_zero());
+  leave_queue(state, task);
+  state.tasks.erase(event.task);
+}
+
+void apply(State& state, const Record&, const InvoiceIssued& event) {
+  billing::OpenCharges& open = state.open_charges[event.invoice.tenant];
+  open.lines.clear();
+  open.from = event.invoice.to;
+  state.next.invoice = event.invoice.id.value + 1;
+}
+
+void apply(State& state, const Record& record, const RequestRecorded& event) {
+  const std::pair key{event.scope, event.key};
+  state.requests[key] = {event.fingerprint, event.subject, record.at};
+  state.requests_by_age.insert({record.at, key});
+}
+
+void apply(State& state, const Record&, const RequestsForgotten& event) {
+  while (!state.requests_by_age.empty() && state.requests_by_age.begin()->first <= event.before) {
+    state.requests.erase(state.requests_by_age.begin()->second);
+    state.requests_by_age.erase(state.requests_by_age.begin());
+  }
+}
+
+}  // namespace
+
+void evolve(State& state, const Record& record) {
+  LOAM_ASSERT(record.sequence == state.sequence + 1);
+  LOAM_ASSERT(record.at >= state.now);
+  std::visit([&](const auto& event) { apply(state, record, event); }, record.event);
+  state.sequence = record.sequence;
+  state.now = record.at;
+}
+
+}  // namespace loam::engine

@@ -1,0 +1,150 @@
+#include "engine/loop.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+
+namespace loam::engine {
+namespace {
+
+// Reports first, then cancels, then what takes room: an end frees a device before the next start.
+struct OrderInBatch {
+  int operator()(const ReportStarted&) const { return 0; }
+  int operator()(const ReportEnded&) const { return 0; }
+  int operator()(const ReportDeviceHealth&) const { return 0; }
+  int operator()(const StopTask&) const { return 1; }
+  int operator()(const PauseTask&) const { return 1; }
+  int operator()(const SubmitTask&) const { return 3; }
+  int operator()(const ResumeTask&) const { return 3; }
+  int operator()(const SchedulePass&) const { return 4; }
+  template <class Other>
+  int operator()(const Other&) const {
+    return 2;
+  }
+};
+
+int order_of(const Command& command) { return std::visit(OrderInBatch{}, command); }
+
+const Actor loop_actor{"loam", "loop"};
+
+}  // namespace
+
+Loop::Loop(Clock& clock, Journal& journal, Executor& executor)
+    : clock_(clock), journal_(journal), executor_(executor) {}
+
+Result<void> Loop::reload() {
+  LOAM_TRY(image, journal_.load_snapshot());
+  State fresh = state_of(std::move(image));
+  LOAM_CHECK(journal_.replay(fresh.sequence, [&](const Record& record) -> Result<void> {
+    if (record.sequence != fresh.sequence + 1) {
+      return Error{ErrorKind::corrupt,
+                   "the journal has no record " + std::to_string(fresh.sequence + 1),
+                   "restore the newest backup: loam restore FILE"};
+    }
+    evolve(fresh, record);
+    return {};
+  }));
+  state_ = std::move(fresh);
+  return {};
+}
+
+Result<void> Loop::recover() {
+  LOAM_CHECK(reload());
+  // What was decided before the crash may not have happened: say it all again.
+  for (const auto& [id, lease] : state_.leases) {
+    if (lease.stopping != StopReason::none) {
+      const Duration grace = state_.tasks.at(lease.task).spec.grace;
+      executor_.stop(state_, {lease.id, lease.epoch, lease.stopping, grace});
+    } else if (!lease.started()) {
+      executor_.launch(state_, {lease.id, lease.epoch, lease.task});
+    }
+  }
+  return {};
+}
+
+Decision Loop::apply(Instant now, const Command& command, const Actor& actor,
+                     const RequestKey& key) {
+  Decision decision = decide(state_, now, command, key);
+  for (Event& event : decision.events) {
+    Record record{state_.sequence + 1, now, actor, std::move(event)};
+    if (const auto* stop = std::get_if<StopRequested>(&record.event)) {
+      const Lease& lease = state_.leases.at(stop->lease);
+      effects_.push_back(
+          StopEffect{lease.id, lease.epoch, stop->reason, state_.tasks.at(lease.task).spec.grace});
+    } else if (const auto* grant = std::get_if<LeaseGranted>(&record.event)) {
+      effects_.push_back(LaunchEffect{grant->lease, grant->epoch, grant->task});
+    }
+    evolve(state_, record);
+    pending_.push_back(std::move(record));
+  }
+  return decision;
+}
+
+void Loop::run_timers(Instant now) {
+  while (!apply(now, TimePassed{}, loop_actor, {}).events.empty()) {
+  }
+}
+
+void Loop::run_passes(Instant now) {
+  while (!apply(now, SchedulePass{}, loop_actor, {}).events.empty()) {
+  }
+}
+
+void Loop::run(std::vector<Submission> batch) {
+  std::stable_sort(batch.begin(), batch.end(), [](const Submission& a, const Submission& b) {
+    return order_of(a.command) < order_of(b.command);
+  });
+  const Instant now = std::max(clock_.now(), state_.now);
+  for (Submission& submission : batch) {
+    Decision decision = apply(now, submission.command, submission.actor, submission.key);
+    if (submission.reply) {
+      answers_.push_back({std::move(submission.reply),
+                          {std::move(decision.subject), std::move(decision.reject), std::nullopt}});
+    }
+  }
+  run_timers(now);
+  run_passes(now);
+  release();
+}
+
+void Loop::release() {
+  std::vector<Record> records = std::move(pending_);
+  std::vector<Effect> effects = std::move(effects_);
+  std::vector<PendingAnswer> answers = std::move(answers_);
+  pending_.clear();
+  effects_.clear();
+  answers_.clear();
+
+  if (!records.empty()) {
+    const Result<void> written = journal_.append(records);
+    healthy_ = written.ok();
+    if (!written) {
+      // Nothing of this batch happened: go back to what is durable.
+      const Result<void> reloaded = reload();
+      LOAM_ASSERT(
+          reloaded.ok());  // a journal that can be neither written nor read leaves nothing to serve
+      for (PendingAnswer& pending : answers) {
+        pending.answer.error = written.error();
+        pending.reply(pending.answer);
+      }
+      return;
+    }
+    if (listener_) {
+      for (const Record& record : records) listener_(record);
+    }
+  }
+  for (const PendingAnswer& pending : answers) pending.reply(pending.answer);
+  for (const Effect& effect : effects) {
+    if (const auto* launch = std::get_if<LaunchEffect>(&effect)) {
+      executor_.launch(state_, *launch);
+    } else {
+      executor_.stop(state_, std::get<StopEffect>(effect));
+    }
+  }
+}
+
+Instant Loop::next_due() const {
+  return state_.timers.empty() ? Instant::never() : state_.timers.begin()->first;
+}
+
+}  // namespace loam::engine

@@ -1,0 +1,142 @@
+#include "engine/queries.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "engine/terms.hpp"
+
+namespace loam::engine {
+namespace {
+
+std::string room_words(const State& state, const schedule::Demand& demand) {
+  if (demand.device.valid()) {
+    const Device& device = state.device(demand.device);
+    const std::string name = device_name(state.node(device.node), device);
+    if (device.draining) return name + " is draining";
+    if (device.health == DeviceHealth::lost) return name + " is lost";
+    return name + " has " + to_text(device.free()) + " of its share and " +
+           to_text(device.memory_free()) + " free";
+  }
+  return "no device has enough free share and memory at once";
+}
+
+// A device of the kind that a demand would fit, for the quote's example.
+const Device* example_of(const State& state, const schedule::Capacity::Fit& fit) {
+  if (fit.needs.device.valid()) return &state.device(fit.needs.device);
+  const auto found = state.device_by_uuid.find(fit.facts->uuid);
+  return found == state.device_by_uuid.end() ? nullptr : &state.device(found->second);
+}
+
+}  // namespace
+
+Money available(const State& state, TenantId tenant) {
+  const TenantSpec& spec = state.tenant(tenant).spec;
+  return state.accounts.balance(billing::wallet_of(tenant, spec.currency)) + spec.credit_limit;
+}
+
+WaitReason why_waits(const State& state, const Task& task) {
+  LOAM_ASSERT(task.state == TaskState::waiting);
+  const auto& heads = state.queue.heads();
+  if (heads.count({task.id, task.tenant}) == 0) {
+    for (const auto& [head, tenant] : heads) {
+      if (tenant == task.tenant)
+        return {WaitCode::behind, head, "behind " + head.text() + " of the same tenant"};
+    }
+  }
+  const DemandAnswer wanted = demand_of(state, task.spec);
+  if (wanted.reject) return {WaitCode::no_device, {}, wanted.reject->message};
+  if (state.capacity.fits_when_empty(wanted.demand).empty()) {
+    return {WaitCode::no_device, {}, "no healthy device could hold it now"};
+  }
+  const Tenant& tenant = state.tenant(task.tenant);
+  const auto place = state.capacity.best_fit(wanted.demand);
+  if (!place) return {WaitCode::no_room, {}, room_words(state, wanted.demand)};
+  if (auto words = over_quota(tenant, place->ce, place->memory))
+    return {WaitCode::quota, {}, std::move(*words)};
+  // There is room: either an earlier head of another tenant holds the queue, or money is short.
+  for (const auto& [head, owner] : heads) {
+    if (head == task.id) break;
+    const DemandAnswer ahead = demand_of(state, state.tasks.at(head).spec);
+    if (!ahead.reject && !state.capacity.best_fit(ahead.demand)) {
+      return {WaitCode::behind, head,
+              "behind " + head.text() + ", which came first and does not fit yet"};
+    }
+  }
+  const RateCard* card = state.rates.at(tenant.spec.currency, state.now);
+  if (card != nullptr) {
+    const MilliCe billable = billing::billable_ce(place->ce, place->memory, *card);
+    const Money needed = most_it_costs(state, state.now, tenant, billable,
+                                       task.spec.limit - task.run_time, task.spec.grace);
+    if (needed > task.held && needed - task.held > available(state, tenant.id)) {
+      return {
+          WaitCode::funds, {}, "the wallet of " + tenant.spec.name + " does not cover it any more"};
+    }
+  }
+  return {WaitCode::starting, {}, "about to start"};
+}
+
+QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const TaskSpec& spec) {
+  if (!tenant_id.valid() || tenant_id.value > state.tenants.size()) {
+    return {{},
+            Reject{RejectCode::no_such_tenant, "there is no " + tenant_id.text(),
+                   "see the tenants with: loam tenant list"}};
+  }
+  if (auto reject = validate(spec)) return {{}, reject};
+  const Tenant& tenant = state.tenant(tenant_id);
+  const HoldAnswer hold = hold_for(state, now, tenant, spec, Duration{0});
+  if (hold.reject) return {{}, hold.reject};
+
+  const schedule::Demand demand = demand_of(state, spec).demand;
+  const auto fits = state.capacity.fits_when_empty(demand);
+  const auto now_at = state.capacity.best_fit(demand);
+  const schedule::Placement place = now_at ? *now_at : fits.front().needs;
+  const Device* device = now_at ? &state.device(now_at->device) : example_of(state, fits.front());
+  const RateCard& card = *state.rates.at(tenant.spec.currency, now);
+
+  Quote quote;
+  if (device != nullptr) {
+    quote.device = device_name(state.node(device->node), *device);
+    quote.device_type = device->facts->type;
+  }
+  quote.share = place.share;
+  quote.memory = place.memory;
+  quote.ce = place.ce;
+  quote.billable_ce = billing::billable_ce(place.ce, place.memory, card);
+  quote.ce_per_gibibyte = card.ce_per_gibibyte;
+  quote.unit_price = card.on_demand;
+  quote.discount = tenant.spec.discount;
+  quote.per_hour =
+      billing::rate(quote.billable_ce, Duration::hours(1), card.on_demand, tenant.spec.discount)
+          .net;
+  quote.at_most = hold.amount;
+  quote.limit = spec.limit;
+  quote.purchase_model = spec.purchase_model;
+  quote.tariff = spec.tariff;
+  // First come, first served: whoever waits already is tried before.
+  const bool first = state.queue.empty();
+  const auto quota_words = over_quota(tenant, place.ce, place.memory);
+  quote.starts_now = now_at.has_value() && first && !quota_words;
+  if (quota_words) {
+    quote.waits_for = *quota_words;
+  } else if (!now_at) {
+    quote.waits_for = room_words(state, demand);
+  } else if (!first) {
+    quote.waits_for = std::to_string(state.queue.size()) + " tasks wait already";
+  }
+  return {quote, {}};
+}
+
+LiveCost live_cost(const State& state, Instant now, const Task& task) {
+  LiveCost cost{task.run_time, task.charged};
+  const Lease* lease = task.lease.valid() ? state.find_lease(task.lease) : nullptr;
+  if (lease == nullptr || !lease->started()) return cost;
+  cost.run_time += now - lease->started_at;
+  const Tenant& tenant = state.tenant(task.tenant);
+  for (const UsageRecord& record :
+       billing::rate_until(*lease, payer_of(tenant), state.rates, now)) {
+    cost.net += record.net;
+  }
+  return cost;
+}
+
+}  // namespace loam::engine

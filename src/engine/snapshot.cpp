@@ -1,0 +1,107 @@
+#include "engine/snapshot.hpp"
+
+#include "domain/json_codec.hpp"
+
+namespace loam::engine {
+
+StateImage image_of(const State& state) {
+  StateImage image;
+  image.sequence = static_cast<std::int64_t>(state.sequence);
+  image.now = state.now;
+  image.next_task = static_cast<std::int64_t>(state.next.task);
+  image.next_lease = static_cast<std::int64_t>(state.next.lease);
+  image.next_usage = static_cast<std::int64_t>(state.next.usage);
+  image.next_transaction = static_cast<std::int64_t>(state.next.transaction);
+  image.next_invoice = static_cast<std::int64_t>(state.next.invoice);
+  image.nodes = state.nodes;
+  image.devices = state.devices;
+  image.tenants = state.tenants;
+  image.rate_cards = state.rates.cards();
+  image.tasks.reserve(state.tasks.size());
+  for (const auto& [id, task] : state.tasks) image.tasks.push_back(task);
+  image.leases.reserve(state.leases.size());
+  for (const auto& [id, lease] : state.leases) image.leases.push_back(lease);
+  for (const auto& [account, amount] : state.accounts.balances())
+    image.balances.push_back({account, amount});
+  for (const auto& [tenant, open] : state.open_charges) {
+    OpenChargesImage& charges = image.open_charges.emplace_back();
+    charges.tenant = tenant;
+    charges.from = open.from;
+    for (const auto& [key, line] : open.lines) charges.lines.push_back(line);
+  }
+  image.requests.reserve(state.requests.size());
+  for (const auto& [key, request] : state.requests) {
+    image.requests.push_back(
+        {key.first, key.second, request.fingerprint, request.subject, request.at});
+  }
+  return image;
+}
+
+State state_of(StateImage image) {
+  State state;
+  state.sequence = static_cast<std::uint64_t>(image.sequence);
+  state.now = image.now;
+  state.next.task = static_cast<std::uint64_t>(image.next_task);
+  state.next.lease = static_cast<std::uint64_t>(image.next_lease);
+  state.next.usage = static_cast<std::uint64_t>(image.next_usage);
+  state.next.transaction = static_cast<std::uint64_t>(image.next_transaction);
+  state.next.invoice = static_cast<std::uint64_t>(image.next_invoice);
+  state.nodes = std::move(image.nodes);
+  state.devices = std::move(image.devices);
+  state.tenants = std::move(image.tenants);
+  for (const RateCard& card : image.rate_cards) state.rates.add(card);
+  for (const BalanceImage& balance : image.balances)
+    state.accounts.restore(balance.account, balance.amount);
+  for (OpenChargesImage& charges : image.open_charges) {
+    billing::OpenCharges& open = state.open_charges[charges.tenant];
+    open.from = charges.from;
+    for (InvoiceLine& line : charges.lines) open.lines.emplace(line.key, line);
+  }
+  // From here on: the indexes.
+  for (const Node& node : state.nodes) state.node_by_name[node.name] = node.id;
+  for (const Tenant& tenant : state.tenants) state.tenant_by_name[tenant.spec.name] = tenant.id;
+  for (const Device& device : state.devices) {
+    state.device_by_uuid[device.facts->uuid] = device.id;
+    state.capacity.refresh(device);
+  }
+  for (Lease& lease : image.leases) {
+    for (const Slice& slice : lease.slices) state.leases_by_device[slice.device].insert(lease.id);
+    if (const Instant due = next_due(lease); due != Instant::never())
+      state.timers.insert({due, lease.id});
+    state.leases.emplace(lease.id, std::move(lease));
+  }
+  for (Task& task : image.tasks) {
+    if (task.state == TaskState::waiting) state.queue.add(task.id, task.tenant);
+    state.tasks.emplace(task.id, std::move(task));
+  }
+  for (RequestImage& request : image.requests) {
+    const std::pair key{request.scope, request.key};
+    state.requests_by_age.insert({request.at, key});
+    state.requests[key] = {request.fingerprint, request.subject, request.at};
+  }
+  return state;
+}
+
+std::string encode(const StateImage& image) {
+  return json::to_document(image);
+}
+
+Result<StateImage> decode_image(std::string_view text, int version) {
+  if (version != snapshot_version) {
+    return Error{ErrorKind::unsupported,
+                 "a snapshot of version " + std::to_string(version) + " is not known",
+                 "run the newer loam that wrote it"};
+  }
+  return json::from_document<StateImage>(text, json::Missing::is_error, ErrorKind::corrupt);
+}
+
+std::uint64_t digest(const State& state) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : encode(image_of(state))) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+}  // namespace loam::engine

@@ -1,0 +1,50 @@
+#include "engine/state.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace loam::engine {
+
+const Task* State::find_task(TaskId id) const {
+  const auto found = tasks.find(id);
+  return found == tasks.end() ? nullptr : &found->second;
+}
+
+const Lease* State::find_lease(LeaseId id) const {
+  const auto found = leases.find(id);
+  return found == leases.end() ? nullptr : &found->second;
+}
+
+const Device* State::find_device(std::string_view name) const {
+  if (const auto found = device_by_uuid.find(std::string(name)); found != device_by_uuid.end()) {
+    return &device(found->second);
+  }
+  const std::size_t slash = name.rfind('/');
+  if (slash == std::string_view::npos) return nullptr;
+  const auto found = node_by_name.find(name.substr(0, slash));
+  if (found == node_by_name.end()) return nullptr;
+  std::size_t index = 0;
+  const std::string_view digits = name.substr(slash + 1);
+  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  const std::vector<DeviceId>& on_node = node(found->second).devices;
+  if (fault != std::errc{} || end != digits.data() + digits.size() || index >= on_node.size())
+    return nullptr;
+  return &device(on_node[index]);
+}
+
+const Tenant* State::find_tenant(std::string_view name) const {
+  const auto found = tenant_by_name.find(name);
+  return found == tenant_by_name.end() ? nullptr : &tenant(found->second);
+}
+
+Instant next_due(const Lease& lease) {
+  if (!lease.started()) return Instant::never();
+  const std::int64_t hour = metering_interval.ms;
+  const Instant boundary{(lease.billed_until.ms / hour + 1) * hour};
+  // A report of an end just before the boundary must come first, or time would be billed that was
+  // not run.
+  const Instant metering = boundary + metering_slack;
+  return lease.stopping == StopReason::none ? std::min(metering, lease.stop_at) : metering;
+}
+
+}  // namespace loam::engine

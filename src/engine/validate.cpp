@@ -1,0 +1,176 @@
+// What a spec must be to be accepted. Fields that are known but not built yet are refused by name:
+// a task never runs under other terms than it asked for.
+#include <algorithm>
+
+#include "engine/terms.hpp"
+
+namespace loam::engine {
+namespace {
+
+constexpr std::size_t command_bytes_max = 128 * 1024;  // execve takes no single argument above this
+constexpr std::size_t map_entries_max = 1000;
+constexpr Duration limit_max = Duration::hours(24 * 366);
+constexpr Duration grace_max = Duration::hours(1);
+constexpr std::int64_t restarts_limit = 1000;
+
+Reject bad(std::string message, std::string next_step) {
+  return {RejectCode::invalid_argument, std::move(message), std::move(next_step)};
+}
+
+Reject not_yet(const std::string& field, std::string next_step) {
+  return {RejectCode::unsupported_field, "'" + field + "' cannot be honoured yet",
+          std::move(next_step)};
+}
+
+bool has_nul(const std::string& text) {
+  return text.find('\0') != std::string::npos;
+}
+
+std::optional<Reject> validate_command(const TaskSpec& spec) {
+  if (spec.command.empty() || spec.command.front().empty()) {
+    return bad("the task has no command", "name the program to run after --");
+  }
+  std::size_t bytes = 0;
+  for (const std::string& word : spec.command) {
+    bytes += word.size() + 1;
+    if (has_nul(word)) return bad("an argument of the command holds a NUL byte", "remove it");
+  }
+  if (bytes > command_bytes_max) {
+    return bad("the command is " + std::to_string(bytes) + " bytes long",
+               "the most is " + std::to_string(command_bytes_max) + ": pass a file instead");
+  }
+  if (spec.environment.size() > map_entries_max) {
+    return bad(std::to_string(spec.environment.size()) + " environment variables are too many",
+               "the most is " + std::to_string(map_entries_max));
+  }
+  for (const auto& [name, value] : spec.environment) {
+    if (name.empty() || name.find('=') != std::string::npos || has_nul(name) || has_nul(value)) {
+      return bad("'" + name + "' is not the name of an environment variable",
+                 "use NAME=VALUE without NUL bytes");
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Reject> validate_request(const ResourceRequest& request) {
+  if (request.ce.has_value() == request.share.has_value()) {
+    return bad(
+        request.ce ? "both CE and a share are asked for" : "neither CE nor a share is asked for",
+        "use --ce for compute, or --share for a part of one device");
+  }
+  if (request.ce && (request.ce->value <= 0 || *request.ce > milli_ce_max)) {
+    return bad(to_text(*request.ce) + " CE is out of range",
+               "ask for 0.001 to " + to_text(milli_ce_max) + " CE");
+  }
+  if (request.share && (request.share->value <= 0 || *request.share > whole_device)) {
+    return bad("a share of " + to_text(*request.share) + " is out of range",
+               "ask for more than 0 and at most 1");
+  }
+  if (request.memory && (request.memory->value <= 0 || *request.memory > mebibytes_max)) {
+    return bad(std::to_string(request.memory->value) + " MiB of device memory is out of range",
+               "ask for at least 1MiB");
+  }
+  if (request.cpu.value <= 0 || request.host_memory.value <= 0 ||
+      request.host_memory > mebibytes_max) {
+    return bad("CPU and host memory must be above zero", "leave them out for the defaults");
+  }
+  if (request.devices != 1) return not_yet("devices", "ask for one device");
+  if (request.bandwidth)
+    return not_yet("bandwidth", "leave it out: the copy share is the compute share");
+  if (request.isolation == Isolation::hardware && request.share != whole_device) {
+    return not_yet("isolation: hardware", "only a whole device is a hardware slice: add --share 1");
+  }
+  return std::nullopt;
+}
+
+std::optional<Reject> validate_not_yet(const TaskSpec& spec) {
+  if (!spec.image.empty())
+    return not_yet("image", "leave it out: the task sees the node's own files");
+  if (!spec.secrets.empty()) return not_yet("secrets", "mount a file that holds the secret");
+  if (!spec.ports.empty()) return not_yet("ports", "leave them out");
+  if (spec.deadline) return not_yet("deadline", "leave it out");
+  if (!spec.recurrence.empty()) return not_yet("recurrence", "submit the task when it is due");
+  if (spec.segments != 1) return not_yet("segments", "leave it out");
+  if (spec.gang != 1) return not_yet("gang", "leave it out");
+  if (spec.purchase_model != PurchaseModel::on_demand)
+    return not_yet("purchase_model", "use on_demand");
+  if (spec.tariff != Tariff::flat) return not_yet("tariff", "use flat");
+  if (spec.service_class != "standard")
+    return not_yet("service_class: " + spec.service_class, "use standard");
+  return std::nullopt;
+}
+
+std::optional<Reject> validate_attribution(const Attribution& who) {
+  for (const std::string& name : {who.project, who.environment}) {
+    if (!is_name(name)) {
+      return bad("'" + name + "' is not a name",
+                 "use 1 to 63 of a-z, 0-9 and '-', starting with a letter");
+    }
+  }
+  constexpr std::size_t text_max = 256;
+  if (who.model.size() > text_max || who.tags.size() > map_entries_max) {
+    return bad("the model name or the tags are too long", "shorten them");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Reject> validate(const TaskSpec& spec) {
+  if (!spec.name.empty() && !is_name(spec.name)) {
+    return bad("'" + spec.name + "' is not a name",
+               "use 1 to 63 of a-z, 0-9 and '-', starting with a letter");
+  }
+  if (auto reject = validate_command(spec)) return reject;
+  if (auto reject = validate_request(spec.request)) return reject;
+  if (auto reject = validate_not_yet(spec)) return reject;
+  if (auto reject = validate_attribution(spec.attribution)) return reject;
+  for (const Mount& mount : spec.mounts) {
+    if (!mount.source.starts_with('/') || !mount.target.starts_with('/') ||
+        has_nul(mount.source + mount.target)) {
+      return bad(
+          "the mount '" + mount.source + "' to '" + mount.target + "' is not two absolute paths",
+          "use --mount /source:/target");
+    }
+  }
+  if (spec.limit.ms <= 0 || spec.limit > limit_max) {
+    return bad("a time limit of " + to_text(spec.limit) + " is out of range",
+               "use 1ms to " + to_text(limit_max));
+  }
+  if (spec.grace.ms < 0 || spec.grace > grace_max) {
+    return bad("a grace period of " + to_text(spec.grace) + " is out of range",
+               "use at most " + to_text(grace_max));
+  }
+  if (spec.restarts_max < 0 || spec.restarts_max > restarts_limit) {
+    return bad(std::to_string(spec.restarts_max) + " restarts are out of range", "use 0 to 1000");
+  }
+  return std::nullopt;
+}
+
+std::optional<Reject> validate(const TenantSpec& spec) {
+  if (!is_name(spec.name)) {
+    return bad("'" + spec.name + "' is not a name",
+               "use 1 to 63 of a-z, 0-9 and '-', starting with a letter");
+  }
+  if (spec.discount.value < 0 || spec.discount.value > 10'000) {
+    return bad(
+        "a discount of " + std::to_string(spec.discount.value) + " basis points is out of range",
+        "use 0 to 100 %");
+  }
+  if (spec.credit_limit.currency() != spec.currency || spec.credit_limit.is_negative()) {
+    return bad(
+        "the credit limit " + to_text(spec.credit_limit) + " does not fit the tenant's currency",
+        "give zero or more " + std::string(spec.currency.code()));
+  }
+  if (spec.payment == PaymentMode::prepaid && !spec.credit_limit.is_zero()) {
+    return bad("a prepaid tenant has no credit limit", "make it postpaid, or leave the limit out");
+  }
+  const Quota& quota = spec.quota;
+  const bool negative = (quota.ce && quota.ce->value < 0) ||
+                        (quota.memory && quota.memory->value < 0) ||
+                        (quota.tasks && *quota.tasks < 0) || (quota.queued && *quota.queued < 0);
+  if (negative) return bad("a quota is negative", "use zero or more, or leave it out for no limit");
+  return std::nullopt;
+}
+
+}  // namespace loam::engine
