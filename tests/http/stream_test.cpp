@@ -229,7 +229,7 @@ TEST_F(StreamTest, HeadAndHttp10AreServedToo) {
   EXPECT_TRUE(old.read_all().ends_with("\r\n\r\ndata: x\n\n"));
 }
 
-TEST_F(StreamTest, OnlyStreamsMayFinishTheStreamFromItsOwnCallbacks) {
+TEST_F(StreamTest, AStreamMayBeFinishedFromItsOwnCallback) {
   start();
   RawClient client = raw();
   client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
