@@ -252,6 +252,193 @@ BOOST_DESCRIBE_STRUCT(BillView, (),
                       (tenant, currency, from, to, lines, run_ms, billed_ms, list, discount, total,
                        billed_equals_run))
 
+// ---- shapes around the nouns --------------------------------------------------------------
+
+struct HealthView {
+  std::string status;  // ok, degraded: the journal cannot be written, so new work is refused
+  std::string version;
+  std::string started_at;
+  std::string now;
+  bool journal_ok = false;
+};
+BOOST_DESCRIBE_STRUCT(HealthView, (), (status, version, started_at, now, journal_ok))
+
+struct WhoAmIView {
+  std::string name;    // "uid:0", or the token's name
+  std::string via;     // socket, token
+  std::string role;    // admin, operator, finance, member
+  std::string tenant;  // of a member
+};
+BOOST_DESCRIBE_STRUCT(WhoAmIView, (), (name, via, role, tenant))
+
+// A piece of a task's log; one event of a followed log has the same shape.
+struct LogView {
+  std::string stream;            // stdout, stderr
+  std::int64_t offset = 0;       // of the first byte in `data`
+  std::int64_t next_offset = 0;  // where the following piece begins
+  std::string encoding;          // utf8, or base64 where the bytes are not UTF-8
+  std::string data;
+  bool truncated = false;  // bytes before `offset` that were asked for are gone (rotated away)
+  bool ended = false;      // nothing will follow
+};
+BOOST_DESCRIBE_STRUCT(LogView, (), (stream, offset, next_offset, encoding, data, truncated, ended))
+
+struct DeviceList {
+  std::vector<DeviceView> devices;
+};
+BOOST_DESCRIBE_STRUCT(DeviceList, (), (devices))
+
+// One step of a calibration; the last event of the stream is `done` with a DeviceView.
+struct ProgressView {
+  std::string step;
+  double fraction = 0;  // 0–1
+};
+BOOST_DESCRIBE_STRUCT(ProgressView, (), (step, fraction))
+
+struct TenantList {
+  std::vector<TenantView> tenants;
+};
+BOOST_DESCRIBE_STRUCT(TenantList, (), (tenants))
+
+// PATCH /v1/tenants/{name}: what is left out stays; a quota of "none" is no limit.
+struct TenantPatch {
+  std::optional<std::string> payment;
+  std::optional<std::string> credit_limit;
+  std::optional<std::string> discount_percent;
+  std::optional<std::string> quota_ce;
+  std::optional<std::string> quota_memory;
+  std::optional<std::string> quota_tasks;
+  std::optional<std::string> quota_queued;
+};
+BOOST_DESCRIBE_STRUCT(TenantPatch, (),
+                      (payment, credit_limit, discount_percent, quota_ce, quota_memory, quota_tasks,
+                       quota_queued))
+
+struct TopUpRequest {
+  std::string amount;  // decimal, in the tenant's currency
+  std::string note;
+};
+BOOST_DESCRIBE_STRUCT(TopUpRequest, (), (amount, note))
+
+struct RateList {
+  std::vector<RateView> rates;  // in order of publication
+};
+BOOST_DESCRIBE_STRUCT(RateList, (), (rates))
+
+struct InvoiceRequest {
+  std::string tenant;
+};
+BOOST_DESCRIBE_STRUCT(InvoiceRequest, (), (tenant))
+
+struct InvoiceLineView {
+  std::string project;
+  std::string environment;
+  std::string model;
+  std::string purchase_model;
+  std::string unit_price;  // per CE-hour
+  std::string ce_hours;    // rounded to 6 decimals, for people; the amounts are exact
+  std::string list;
+  std::string net;
+  std::string payable;
+};
+BOOST_DESCRIBE_STRUCT(InvoiceLineView, (),
+                      (project, environment, model, purchase_model, unit_price, ce_hours, list, net,
+                       payable))
+
+struct InvoiceView {
+  std::string id;
+  std::string tenant;
+  std::string currency;
+  std::string from;
+  std::string to;
+  std::string issued_at;
+  std::vector<InvoiceLineView> lines;
+  std::string total;
+};
+BOOST_DESCRIBE_STRUCT(InvoiceView, (), (id, tenant, currency, from, to, issued_at, lines, total))
+
+struct InvoiceList {
+  std::vector<InvoiceView> invoices;  // newest first
+};
+BOOST_DESCRIBE_STRUCT(InvoiceList, (), (invoices))
+
+struct PostingView {
+  std::string account;  // wallet, held, revenue, cash
+  std::string amount;   // signed; those of one entry sum to zero
+};
+BOOST_DESCRIBE_STRUCT(PostingView, (), (account, amount))
+
+struct LedgerEntry {
+  std::string id;
+  std::string at;
+  std::string kind;
+  std::string task;  // empty for a top-up
+  std::string note;
+  std::vector<PostingView> postings;
+};
+BOOST_DESCRIBE_STRUCT(LedgerEntry, (), (id, at, kind, task, note, postings))
+
+struct LedgerView {
+  std::string tenant;
+  std::string currency;
+  std::string wallet;
+  std::string held;
+  std::vector<LedgerEntry> entries;  // newest first
+  std::string next;                  // pass as ?after= for the following page; empty at the end
+};
+BOOST_DESCRIBE_STRUCT(LedgerView, (), (tenant, currency, wallet, held, entries, next))
+
+struct TokenRequest {
+  std::string name;
+  std::string role;    // admin, operator, finance, member
+  std::string tenant;  // with member only
+};
+BOOST_DESCRIBE_STRUCT(TokenRequest, (), (name, role, tenant))
+
+struct TokenView {
+  std::string name;
+  std::string role;
+  std::string tenant;
+  std::string created_at;
+  std::optional<std::string> revoked_at;
+  std::string token;  // the secret: in the answer that made it only, else empty
+};
+BOOST_DESCRIBE_STRUCT(TokenView, (), (name, role, tenant, created_at, revoked_at, token))
+
+struct TokenList {
+  std::vector<TokenView> tokens;
+};
+BOOST_DESCRIBE_STRUCT(TokenList, (), (tokens))
+
+struct BackupRequest {
+  std::string path;  // absolute, on the daemon's machine; must not exist
+};
+BOOST_DESCRIBE_STRUCT(BackupRequest, (), (path))
+
+struct BackupView {
+  std::string path;
+  std::int64_t bytes = 0;
+  std::int64_t sequence = 0;  // of the last journal record in it
+};
+BOOST_DESCRIBE_STRUCT(BackupView, (), (path, bytes, sequence))
+
+struct ReloadView {
+  std::string summary;  // what changed, in words
+};
+BOOST_DESCRIBE_STRUCT(ReloadView, (), (summary))
+
+// GET /v1/top, and one event of its stream.
+struct TopView {
+  std::string now;
+  std::vector<DeviceView> devices;
+  std::vector<TaskView> tasks;  // those that hold a device, then those that wait; oldest first
+  std::int64_t tasks_running = 0;
+  std::int64_t tasks_waiting = 0;
+  std::int64_t tasks_left_out = 0;  // beyond the most that is shown
+};
+BOOST_DESCRIBE_STRUCT(TopView, (),
+                      (now, devices, tasks, tasks_running, tasks_waiting, tasks_left_out))
+
 // RFC 9457. `code` is stable, `next_step` is ours.
 struct Problem {
   std::string type = "about:blank";

@@ -39,7 +39,7 @@ struct ChangeTenant {
   TenantSpec spec;
 };
 struct PublishRateCard {
-  RateCard card;  // id is given by the engine
+  RateCard card;  // id is given by the engine; effective_from 0: from the decision on
 };
 struct TopUp {
   TenantId tenant;

@@ -55,6 +55,10 @@ inline bj::value write(bool value) {
 inline bj::value write(std::int64_t value) {
   return value;
 }
+// Only for what people and dashboards look at (a share, a fraction): never a quantity that counts.
+inline bj::value write(double value) {
+  return value;
+}
 inline bj::value write(std::uint32_t value) {
   return static_cast<std::int64_t>(value);
 }
@@ -96,6 +100,11 @@ inline bool read(const bj::value& json, std::int64_t& out, Reader& reader) {
     return true;
   }
   return reader.fail("is not a whole number in range");
+}
+inline bool read(const bj::value& json, double& out, Reader& reader) {
+  if (!json.is_number()) return reader.fail("is not a number");
+  out = json.to_number<double>();
+  return true;
 }
 inline bool read(const bj::value& json, std::uint32_t& out, Reader& reader) {
   std::int64_t wide = 0;

@@ -156,6 +156,7 @@ Decision decide_on(const State& state, Instant now, const ChangeTenant& asked) {
 
 Decision decide_on(const State& state, Instant now, const PublishRateCard& asked) {
   RateCard card = asked.card;
+  if (card.effective_from == Instant{}) card.effective_from = now;
   const Instant last = state.rates.cards().empty() ? Instant{} : [&] {
     Instant latest{};
     for (const RateCard& other : state.rates.cards()) {

@@ -1,0 +1,175 @@
+// Backend: everything that the API wants of the daemon. The daemon implements it; tests bring
+// a small one over a real engine loop. Pure declarations.
+//
+// Threads: every member may be called from several worker threads of the API at once, never
+// from the loop's thread. Members may block (disk, a device) unless they say otherwise: a worker
+// waits, no connection does.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "domain/command.hpp"
+#include "engine/loop.hpp"
+
+namespace loam::api {
+
+// ---- history: what the projections know, finished tasks included ------------------------------
+
+struct LeaseRecord {
+  LeaseId id;
+  MilliCe ce;
+  MilliCe billable_ce;
+  std::string isolation;  // software, hardware, or advisory where nothing bound it
+  std::vector<Slice> slices;
+  std::optional<Instant> started_at;
+  std::optional<Instant> ended_at;
+  Duration device_time;  // once it has ended
+};
+
+struct TaskRecord {
+  TaskId id;
+  TenantId tenant;
+  TaskSpec spec;
+  TaskState state = TaskState::waiting;
+  TaskOutcome outcome = TaskOutcome::none;
+  std::int64_t exit_code = 0;
+  std::string reason;
+  Instant submitted_at;
+  std::optional<Instant> started_at;  // of the first attempt
+  std::optional<Instant> finished_at;
+  std::int64_t attempts = 0;
+  Duration run_time;     // in ended attempts, as the launcher measured it
+  Duration billed_time;  // in usage records
+  Money list;
+  Money net;
+  std::optional<LeaseRecord> lease;  // the last one
+};
+
+struct TaskFilter {
+  std::optional<TenantId> tenant;
+  std::vector<TaskState> states;  // empty: any
+  std::string name;               // exactly this one; empty: any
+  TaskId before;                  // only ids below it; none: from the newest
+  std::int64_t limit = 100;
+};
+
+struct TransactionRecord {
+  Instant at;
+  Transaction transaction;
+};
+
+struct InvoiceRecord {
+  Instant issued_at;
+  Invoice invoice;
+};
+
+// ---- logs, devices, health ---------------------------------------------------------------
+
+enum class LogStream { out, err };
+
+struct LogPiece {
+  std::string bytes;
+  std::int64_t offset = 0;       // of the first byte given: above the one asked where it is gone
+  std::int64_t next_offset = 0;  // offset + bytes
+  bool ended = false;            // the task is over and next_offset is the end
+};
+
+// A device that was found but is not attached, and why.
+struct RefusedDevice {
+  std::string uuid;
+  std::string name;  // as its driver calls it
+  std::string type;
+  Backend backend = Backend::opencl;
+  std::string driver_version;
+  Mebibytes memory;
+  std::string note;  // with the command that helps
+};
+
+// What is measured of a live lease, as of now.
+struct LeaseLive {
+  std::optional<double> share_measured;  // of the device's time, lately; none before the first
+  Mebibytes memory_used;
+  bool advisory = false;  // no sandbox binds it
+};
+
+struct BackupDone {
+  std::int64_t bytes = 0;
+  std::int64_t sequence = 0;
+};
+
+// Since the daemon started. For metrics.
+struct Counters {
+  std::int64_t commands = 0;  // through the loop, of any origin
+  std::int64_t batches = 0;
+  std::int64_t journal_failures = 0;  // appends that failed
+  std::int64_t journal_bytes = 0;     // size of the file
+  std::int64_t moves = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // Takes a command to the loop and returns at once. `reply` is called exactly once, after the
+  // durable commit, on the loop's thread, and does not block.
+  virtual void post(Command command, Actor actor, RequestKey key,
+                    std::function<void(const engine::Answer&)> reply) = 0;
+  // Runs `look` on the loop's thread between two batches and returns when it is done. `look` is
+  // short and keeps no reference.
+  virtual void read(const std::function<void(const engine::State&, Instant now)>& look) = 0;
+
+  // Newest first; at most filter.limit.
+  virtual Result<std::vector<TaskRecord>> tasks(const TaskFilter& filter) = 0;
+  virtual Result<std::optional<TaskRecord>> task(TaskId id) = 0;
+  // Every usage record of the tenant with from <= record.from < to, in order of their ids.
+  virtual Result<void> usage(TenantId tenant, Instant from, Instant to,
+                             const std::function<void(const UsageRecord&)>& each) = 0;
+  // Newest first; ids below `before` where it is valid.
+  virtual Result<std::vector<TransactionRecord>> transactions(TenantId tenant, TransactionId before,
+                                                              std::int64_t limit) = 0;
+  virtual Result<std::vector<InvoiceRecord>> invoices(std::optional<TenantId> tenant,
+                                                      InvoiceId before, std::int64_t limit) = 0;
+  virtual Result<std::optional<InvoiceRecord>> invoice(InvoiceId id) = 0;
+
+  // At most `bytes_max` from `offset` on. No log yet is an empty piece, no error.
+  virtual Result<LogPiece> read_log(TaskId task, LogStream stream, std::int64_t offset,
+                                    std::int64_t bytes_max) = 0;
+
+  // Looks for devices anew, attaches those that are known by measurement or catalogue and returns
+  // when that is durable.
+  virtual Result<void> discover() = 0;
+  // What the last discovery refused. Does not block.
+  virtual std::vector<RefusedDevice> refused_devices() = 0;
+  // Measures a device, attached or refused, by UUID, and attaches it with the factors measured.
+  // `progress` is called on the calling thread.
+  virtual Result<void> calibrate(
+      const std::string& uuid,
+      const std::function<void(double fraction, const std::string& step)>& progress) = 0;
+  // Nothing where nothing is known. Does not block.
+  virtual std::optional<LeaseLive> live(LeaseId lease) = 0;
+  // Share of the device's time in use lately, 0–1, by device; absent where not measured. Does
+  // not block.
+  virtual std::map<DeviceId, double> device_busy() = 0;
+
+  // Whether the node's policy lets a task of this tenant have this mount; the error says why not.
+  virtual Result<void> mount_allowed(const std::string& tenant, const Mount& mount) = 0;
+
+  // Writes a restorable copy while everything goes on. conflict where the path exists.
+  virtual Result<BackupDone> backup(const std::string& path) = 0;
+  // Reads the configuration file again; what changed, in words.
+  virtual Result<std::string> reload() = 0;
+
+  // These do not block.
+  virtual bool journal_healthy() = 0;
+  virtual Counters counters() = 0;
+  virtual std::string version() = 0;
+  virtual Instant started_at() = 0;
+};
+
+}  // namespace loam::api
