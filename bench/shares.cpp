@@ -165,6 +165,7 @@ struct Sample {
   std::uint64_t kernels_a, kernels_b;
 };
 
+// house-allow function-length: one experiment from start to end
 int measure(const char* self, const Options& options) {
   std::string device_name;
   const std::uint64_t key = first_device_key(device_name);
