@@ -451,11 +451,35 @@ Result<Bill> Queries::bill(TenantId tenant, Instant from, Instant to) {
   return bill;
 }
 
-Result<std::vector<InvoiceRow>> Queries::invoices(TenantId tenant) {
+Result<void> Queries::usage_between(TenantId tenant, Instant from, Instant to,
+                                    const std::function<void(const UsageRecord&)>& each) {
   LOAM_TRY(database, Borrowed::take(*this));
-  LOAM_TRY(query, database->prepare("SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, total "
-                                    "FROM invoices WHERE tenant_id = ? ORDER BY id DESC"));
-  query.bind_all(number(tenant));
+  LOAM_TRY(query, database->prepare("SELECT " + std::string(usage_columns) +
+                                    "FROM usage u WHERE u.tenant_id = ? AND u.from_ms >= ? AND "
+                                    "u.from_ms < ? ORDER BY u.id"));
+  query.bind_all(number(tenant), from.ms, to.ms);
+  while (true) {
+    LOAM_TRY(more, query.step());
+    if (!more) return {};
+    LOAM_TRY(record, read_usage(query));
+    each(record);
+  }
+}
+
+Result<std::vector<InvoiceRow>> Queries::invoices(const InvoiceFilter& filter) {
+  if (filter.limit < 1 || filter.limit > page_max)
+    return invalid("a page of " + std::to_string(filter.limit) + " invoices", "ask for 1 to 1000");
+  const auto optional_number = [](auto id) {
+    return id.valid() ? std::optional(number(id)) : std::optional<std::int64_t>();
+  };
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query, database->prepare(
+                      "SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, total "
+                      "FROM invoices WHERE (?1 IS NULL OR tenant_id = ?1) AND "
+                      "(?2 IS NULL OR id < ?2) AND (?3 IS NULL OR id = ?3) "
+                      "ORDER BY id DESC LIMIT ?4"));
+  query.bind_all(optional_number(filter.tenant), optional_number(filter.before),
+                 optional_number(filter.only), filter.limit);
   LOAM_TRY(rows, read_all(query, read_invoice));
   LOAM_TRY(lines, database->prepare(
                       "SELECT project, environment, model, purchase_model, unit_price, "
