@@ -118,7 +118,7 @@ class Client {
   // Empty texts: the member's own tenant; the beginning; now.
   Result<BillView> bill(const std::string& tenant, const std::string& from = {},
                         const std::string& to = {});
-  Result<InvoiceList> invoices(const std::string& tenant = {});
+  Result<InvoiceList> invoices(const std::string& tenant = {}, const std::string& after = {});
   Result<InvoiceView> invoice(const std::string& id);
   Result<InvoiceView> issue_invoice(const std::string& tenant, const std::string& key = {});
   Result<LedgerView> ledger(const std::string& tenant, const std::string& after = {});
