@@ -55,3 +55,37 @@ function(loam_test name)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
 endfunction()
+
+# loam_fuzz(NAME SOURCES a.cpp ... DEPENDS loam_x ... CORPUS folder [RUNS n])
+#
+# The program fuzz_<NAME> from SOURCES, which define LLVMFuzzerTestOneInput (the libFuzzer
+# interface: return 0, abort on a finding). CORPUS is a folder of seed inputs, one a file,
+# relative to the calling CMakeLists.txt.
+#   With LOAM_FUZZ (preset `fuzz`, clang) it is a libFuzzer program; run it by hand as long as
+#   wanted: `fuzz_<NAME> NEW_CORPUS_FOLDER SEED_FOLDER`.
+#   Without it a main of our own (tests/fuzz/replay.cpp) is linked in, so that any compiler
+#   tests the target: it runs the corpus and RUNS mutations of it, the same ones each time.
+# Either way the CTest entry fuzz.<NAME> makes RUNS runs (default 20000) with a fixed seed.
+function(loam_fuzz name)
+  cmake_parse_arguments(ARG "" "CORPUS;RUNS" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT ARG_RUNS)
+    set(ARG_RUNS 20000)
+  endif()
+  get_filename_component(corpus ${ARG_CORPUS} ABSOLUTE BASE_DIR ${CMAKE_CURRENT_SOURCE_DIR})
+  add_executable(fuzz_${name} ${ARG_SOURCES})
+  set_target_properties(fuzz_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_include_directories(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(fuzz_${name} PRIVATE ${ARG_DEPENDS} loam_warnings)
+  if(LOAM_FUZZ)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    set(found ${CMAKE_CURRENT_BINARY_DIR}/found_${name})  # libFuzzer writes what it finds here
+    file(MAKE_DIRECTORY ${found})
+    add_test(NAME fuzz.${name}
+      COMMAND fuzz_${name} -runs=${ARG_RUNS} -seed=1 -verbosity=0 ${found} ${corpus})
+  else()
+    target_sources(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.cpp)
+    target_link_libraries(fuzz_${name} PRIVATE loam_base)
+    add_test(NAME fuzz.${name} COMMAND fuzz_${name} ${ARG_RUNS} ${corpus})
+  endif()
+  set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 120 LABELS "fuzz")
+endfunction()

@@ -12,7 +12,7 @@ Int256 widen(Int128 value) {
   return Int256(value);
 }
 
-Int128 divide_rounded(Int256 numerator, Int256 denominator, Rounding rounding) {
+Int128 divide_rounded(const Int256& numerator, const Int256& denominator, Rounding rounding) {
   Int256 quotient = numerator / denominator;  // toward zero
   const Int256 rest = numerator - quotient * denominator;
   if (rest != 0) {

@@ -70,6 +70,7 @@ struct ReportStarted {
   LeaseId lease;
   Epoch epoch;
   Instant started_at;
+  bool advisory = false;  // no sandbox holds the guard on the task
 };
 BOOST_DEFINE_ENUM_CLASS(AttemptEnd, exited, refused, lost)
 struct ReportEnded {
@@ -82,6 +83,7 @@ struct ReportEnded {
   std::string reason;
   Duration device_time;
   Mebibytes memory_peak;
+  bool advisory = false;
 };
 
 // What the loop asks of itself.

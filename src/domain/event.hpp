@@ -109,8 +109,9 @@ struct AttemptStarted {
   LeaseId lease;
   Instant started_at;
   Instant stop_at;
+  Isolation isolation = Isolation::software;  // as found when the program started
 };
-BOOST_DESCRIBE_STRUCT(AttemptStarted, (), (lease, started_at, stop_at))
+BOOST_DESCRIBE_STRUCT(AttemptStarted, (), (lease, started_at, stop_at, isolation))
 
 struct StopRequested {
   LOAM_EVENT("stop_requested", 1)

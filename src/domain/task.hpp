@@ -18,8 +18,9 @@ namespace loam {
 
 BOOST_DEFINE_ENUM_CLASS(PurchaseModel, on_demand, reservation, commitment, spot)
 BOOST_DEFINE_ENUM_CLASS(Tariff, flat, time_of_day)
-// Isolation a tenant asks for, and what a lease says was given.
-BOOST_DEFINE_ENUM_CLASS(Isolation, any, software, hardware)
+// Isolation a tenant asks for (any, software, hardware), and what a lease says was given. advisory:
+// no sandbox bound the guard to the task, so it held only as far as the task let it.
+BOOST_DEFINE_ENUM_CLASS(Isolation, any, software, hardware, advisory)
 // strict: the share and no more. burstable: also what idles.
 BOOST_DEFINE_ENUM_CLASS(ShareMode, strict, burstable)
 

@@ -56,6 +56,16 @@ Instant run_limit_at(const Task& task, Instant started_at) {
   return started_at + (task.spec.limit - task.run_time);
 }
 
+AttemptStarted started_event(const Lease& lease, const Task& task, Instant started_at,
+                             bool advisory) {
+  AttemptStarted event;
+  event.lease = lease.id;
+  event.started_at = started_at;
+  event.stop_at = run_limit_at(task, started_at);
+  event.isolation = advisory ? Isolation::advisory : lease.isolation;
+  return event;
+}
+
 struct Verdict {
   TaskOutcome outcome;
   std::string reason;
@@ -105,7 +115,7 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
   Money held = task.held;
   if (!lease.started() && ending.started_at != Instant::never()) {
     const Instant started_at = std::clamp(ending.started_at, lease.granted_at, draft.now());
-    draft.add(AttemptStarted{lease.id, started_at, run_limit_at(task, started_at)});
+    draft.add(started_event(lease, task, started_at, ending.advisory));
     lease.started_at = lease.billed_until = started_at;
   }
   Instant ended_at = std::min(ending.ended_at, draft.now());
@@ -140,8 +150,7 @@ Decision decide_on(const State& state, Instant now, const ReportStarted& asked) 
   draft.subject(lease->task.text());
   if (lease->started()) return draft.done();  // told twice
   const Instant started_at = std::clamp(asked.started_at, lease->granted_at, now);
-  draft.add(
-      AttemptStarted{lease->id, started_at, run_limit_at(state.tasks.at(lease->task), started_at)});
+  draft.add(started_event(*lease, state.tasks.at(lease->task), started_at, asked.advisory));
   return draft.done();
 }
 
@@ -152,7 +161,7 @@ Decision decide_on(const State& state, Instant now, const ReportEnded& asked) {
   draft.subject(lease->task.text());
   end_lease(draft, *lease,
             {asked.end, asked.started_at, asked.ended_at, asked.exit_code, asked.reason,
-             asked.device_time, asked.memory_peak});
+             asked.device_time, asked.memory_peak, asked.advisory});
   return draft.done();
 }
 

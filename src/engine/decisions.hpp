@@ -57,6 +57,7 @@ struct Ending {
   std::string reason;
   Duration device_time;
   Mebibytes memory_peak;
+  bool advisory = false;
 };
 
 // Rates what is left, ends the lease, settles the money and says what becomes of the task.

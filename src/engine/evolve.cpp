@@ -159,6 +159,7 @@ void apply(State& state, const Record&, const AttemptStarted& event) {
   LOAM_ASSERT(!lease.started());
   lease.started_at = lease.billed_until = event.started_at;
   lease.stop_at = event.stop_at;
+  lease.isolation = event.isolation;
   Task& task = task_of(state, lease.task);
   if (task.state == TaskState::starting) task.state = TaskState::running;
   set_timer(state, Instant::never(), lease);

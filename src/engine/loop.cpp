@@ -23,7 +23,9 @@ struct OrderInBatch {
   }
 };
 
-int order_of(const Command& command) { return std::visit(OrderInBatch{}, command); }
+int order_of(const Command& command) {
+  return std::visit(OrderInBatch{}, command);
+}
 
 const Actor loop_actor{"loam", "loop"};
 

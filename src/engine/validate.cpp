@@ -77,6 +77,9 @@ std::optional<Reject> validate_request(const ResourceRequest& request) {
   if (request.devices != 1) return not_yet("devices", "ask for one device");
   if (request.bandwidth)
     return not_yet("bandwidth", "leave it out: the copy share is the compute share");
+  if (request.isolation == Isolation::advisory) {
+    return bad("isolation 'advisory' is not for sale", "ask for any, software or hardware");
+  }
   if (request.isolation == Isolation::hardware && request.share != whole_device) {
     return not_yet("isolation: hardware", "only a whole device is a hardware slice: add --share 1");
   }

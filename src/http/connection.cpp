@@ -294,7 +294,6 @@ void HttpConnection::on_head(error_code fault) {
   if (parser_->is_done()) return on_body({});
   if (head[beast_http::field::expect].empty() || facts_.http_1_0) return read_body();
   head_ = "HTTP/1.1 100 Continue\r\n\r\n";
-  body_.clear();
   write([](HttpConnection& self) {
     if (self.state_ == State::reading) self.read_body();
   });
@@ -380,8 +379,8 @@ void HttpConnection::write(Done done) {
   asio::async_write(socket_, buffers, progress,
                     [self = shared_from_this(), done](error_code fault, std::size_t) {
                       self->is_writing_ = false;
-                      self->head_.clear();
-                      self->body_.clear();
+                      self->head_ = std::string();  // gives the memory back, too
+                      self->body_ = std::string();
                       if (fault) return self->shut();
                       done(*self);
                     });

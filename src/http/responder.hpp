@@ -54,8 +54,9 @@ class Stream {
   // True once nothing can be sent any more: the client left, the server stops, or finish().
   bool closed() const;
 
-  // `callback` is called once when the client leaves or the connection ends for another reason,
-  // finish() included; at once if that has happened. On a server thread: it must not block.
+  // `callback` is called once when the client leaves (or half-closes: it cannot be told apart) or
+  // the connection ends for another reason, finish() included; at once if that has happened. On a
+  // server thread: it must not block.
   void on_close(std::function<void()> callback);
   // `callback` is called once as soon as there is room again; at once if there is now. Replaces
   // the one set before. On a server thread: it must not block; it may send.

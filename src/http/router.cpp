@@ -99,7 +99,7 @@ struct Router::Node {
     if (const auto next = literals.find(segment); next != literals.end()) {
       if (auto match = next->second->descend(search, depth + 1)) return match;
     }
-    if (capture != nullptr) {
+    if (capture != nullptr && !segment.empty()) {
       search.captured.emplace_back(segment);
       if (auto match = capture->descend(search, depth + 1)) return match;
       search.captured.pop_back();

@@ -75,7 +75,12 @@ class Door : public std::enable_shared_from_this<Door> {
 
   void await() {
     watch_.async_wait(Descriptors::wait_read, [self = shared_from_this()](error_code fault) {
-      if (!fault) self->accept();
+      if (fault) return;
+      try {
+        self->accept();
+      } catch (...) {  // no memory for a connection: the door stays open for the next
+        self->rest();
+      }
     });
   }
 

@@ -1,0 +1,147 @@
+#include "guard/driver.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <mutex>
+
+namespace loam::guard {
+
+namespace {
+
+using Lookup = void* (*)(void*, const char*);
+
+// The C library's own dlsym; ours hides it from every plain reference.
+Lookup real_lookup() {
+  static std::atomic<Lookup> cached{nullptr};
+  Lookup lookup = cached.load(std::memory_order_acquire);
+  if (lookup) return lookup;
+  for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.0"}) {
+    lookup = reinterpret_cast<Lookup>(::dlvsym(RTLD_NEXT, "dlsym", version));
+    if (lookup) break;
+  }
+  cached.store(lookup, std::memory_order_release);
+  return lookup;
+}
+
+struct Name {
+  const char* text;
+  void* function;
+};
+
+const Name hook_names[] = {
+#define LOAM_GUARD_NAME(name) {#name, reinterpret_cast<void*>(&::name)},
+    LOAM_GUARD_HOOKS(LOAM_GUARD_NAME)
+#undef LOAM_GUARD_NAME
+};
+
+// A library that the program itself looked an OpenCL function up in.
+std::atomic<void*> looked_up_library{nullptr};
+
+int find_loader(dl_phdr_info* info, std::size_t, void* out) {
+  if (!info->dlpi_name || !std::strstr(info->dlpi_name, "libOpenCL")) return 0;
+  *static_cast<void**>(out) = ::dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+  return *static_cast<void**>(out) != nullptr;
+}
+
+// Where the functions behind the guard are: the next library in the program's own order; else the
+// one the program opened; else any loader in the process (a dependency of an opened library).
+void* implementation() {
+  const Lookup lookup = real_lookup();
+  if (!lookup) return nullptr;
+  void* const next = lookup(RTLD_NEXT, "clGetPlatformIDs");
+  if (next) return RTLD_NEXT;
+  if (void* library = looked_up_library.load()) return library;
+  void* loader = nullptr;
+  ::dl_iterate_phdr(&find_loader, &loader);
+  return loader;
+}
+
+void fill(Driver& driver, void* library) {
+  const Lookup lookup = real_lookup();
+#define LOAM_GUARD_FIND(name) \
+  driver.name = reinterpret_cast<decltype(driver.name)>(lookup(library, #name));
+  LOAM_GUARD_HOOKS(LOAM_GUARD_FIND)
+  LOAM_GUARD_CALLS(LOAM_GUARD_FIND)
+#undef LOAM_GUARD_FIND
+  driver.found = driver.clGetPlatformIDs && driver.clGetDeviceIDs && driver.clGetDeviceInfo &&
+                 driver.clGetPlatformInfo && driver.clGetContextInfo &&
+                 driver.clGetCommandQueueInfo && driver.clReleaseMemObject &&
+                 driver.clReleaseEvent && driver.clWaitForEvents && driver.clFlush;
+}
+
+// Whether the code at `address` is an OpenCL loader or driver: its lookups are its own business.
+bool is_implementation(const void* address) {
+  Dl_info caller{};
+  if (!::dladdr(address, &caller) || !caller.dli_fname) return false;
+  void* const library = ::dlopen(caller.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (!library) return false;
+  bool own = false;
+  for (const char* name : {"clGetPlatformIDs", "clGetExtensionFunctionAddress"}) {
+    void* const symbol = real_lookup()(library, name);
+    Dl_info place{};
+    own = own || (symbol && ::dladdr(symbol, &place) && place.dli_fbase == caller.dli_fbase);
+  }
+  ::dlclose(library);
+  return own;
+}
+
+// The guard's answer to a lookup of `name`; null to let the C library answer.
+void* answer(void* handle, const char* name, const void* caller) {
+  void* const hook = hook_named(name);
+  if (!hook || handle == RTLD_NEXT || is_implementation(caller)) return nullptr;
+  void* const real = real_lookup()(handle, name);
+  if (!real) return nullptr;  // the C library says so once more, and sets dlerror
+  if (real != hook) {
+    Dl_info place{};
+    if (::dladdr(real, &place) && place.dli_fname && !looked_up_library.load()) {
+      void* const library = ::dlopen(place.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+      void* none = nullptr;
+      if (library && !looked_up_library.compare_exchange_strong(none, library)) ::dlclose(library);
+    }
+  }
+  return hook;
+}
+
+}  // namespace
+
+void* hook_named(const char* name) {
+  if (!name || name[0] != 'c' || name[1] != 'l') return nullptr;
+  for (const Name& entry : hook_names)
+    if (std::strcmp(entry.text, name) == 0) return entry.function;
+  return nullptr;
+}
+
+const Driver& driver() {
+  static std::mutex lock;
+  static Driver found;
+  static std::atomic<bool> ready{false};
+  static const Driver nothing;
+  if (ready.load(std::memory_order_acquire)) return found;
+  const std::lock_guard<std::mutex> guard(lock);
+  if (ready.load(std::memory_order_acquire)) return found;
+  void* const library = implementation();
+  if (!library) return nothing;
+  fill(found, library);
+  if (!found.found) return nothing;
+  ready.store(true, std::memory_order_release);
+  return found;
+}
+
+}  // namespace loam::guard
+
+// Programs that open libOpenCL themselves look its functions up here. Everything that is not one of
+// the guard's names leaves by a jump, so that the C library sees the true caller.
+LOAM_GUARD_EXPORT void* dlsym(void* handle, const char* name) noexcept {
+  if (name[0] == 'c' && name[1] == 'l') [[unlikely]] {
+    if (void* hook = loam::guard::answer(handle, name, __builtin_return_address(0))) return hook;
+  }
+  const loam::guard::Lookup lookup = loam::guard::real_lookup();
+  if (!lookup) [[unlikely]]
+    return nullptr;
+  return lookup(handle, name);
+}

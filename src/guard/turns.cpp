@@ -1,0 +1,219 @@
+#include "guard/turns.hpp"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+namespace loam::guard {
+
+namespace {
+
+constexpr std::uint32_t kinds = 256;
+// Bounds what a driver must queue; with kernels this short the launch path is the limit anyway.
+constexpr std::uint32_t in_flight_max = 512;
+// A waiting thread asks again this often, in case the keeper was away when it rang.
+constexpr std::uint64_t ask_again_ns = 100'000'000;
+constexpr std::uint64_t say_after_ns = 10'000'000'000;
+
+// What this process has on one device. Guarded by `lock`.
+struct DeviceTurns {
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  std::uint32_t in_flight = 0;
+  std::uint64_t outstanding_ns = 0;  // the estimates of what is in flight
+  std::uint64_t counted_until_ns = 0;
+  std::uint32_t completions = 0;  // a futex: threads wait here for room
+  std::uint32_t local_waiters = 0;
+  std::uint64_t estimate_ns[kinds] = {};  // 0: never seen
+};
+DeviceTurns all_turns[LOAM_SLICE_DEVICES_MAX];
+
+void forget_in_child() {
+  for (DeviceTurns& turns : all_turns) {
+    const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+    std::memcpy(&turns.lock, &fresh, sizeof fresh);
+    turns.in_flight = 0;
+    turns.outstanding_ns = 0;
+    turns.local_waiters = 0;
+  }
+}
+
+template <class Word>
+Word load(const Word& word) {
+  return __atomic_load_n(&word, __ATOMIC_SEQ_CST);
+}
+template <class Word>
+void store(Word& word, Word value) {
+  __atomic_store_n(&word, value, __ATOMIC_SEQ_CST);
+}
+
+struct Locked {
+  pthread_mutex_t& mutex;
+  explicit Locked(pthread_mutex_t& m) : mutex(m) { ::pthread_mutex_lock(&mutex); }
+  ~Locked() { ::pthread_mutex_unlock(&mutex); }
+};
+
+void sleep_on(const std::uint32_t& word, std::uint32_t seen, std::uint64_t most_ns, int flags) {
+  timespec time{};
+  time.tv_sec = static_cast<time_t>(most_ns / 1'000'000'000u);
+  time.tv_nsec = static_cast<long>(most_ns % 1'000'000'000u);
+  ::syscall(SYS_futex, &word, FUTEX_WAIT | flags, seen, &time, nullptr, 0);
+}
+
+std::uint64_t quantum_of(const Page& page, std::uint32_t device) {
+  return std::clamp<std::uint64_t>(load(page.limits().device[device].quantum_ns), 100'000,
+                                   1'000'000'000);
+}
+
+bool turn_is_over(const loam_turn& turn, std::uint64_t now) {
+  return (load(turn.state) & LOAM_TURN_MASK) != LOAM_TURN_GRANTED || now >= load(turn.deadline_ns);
+}
+
+// Nothing of this process is on the device: if the turn is over, the keeper waits to hear of it.
+void fell_idle(const Page& page, std::uint32_t device, std::uint64_t now) {
+  store(page.own(device).in_flight, 0u);
+  const loam_turn& turn = page.counters().device[device].turn;
+  if (turn_is_over(turn, now)) page.ring();
+}
+
+enum class Answer { admitted, no_turn, no_room, try_again };
+
+// Under the device's lock. Counting the command first and looking at the turn afterwards is what
+// keeps the keeper and the process from missing each other: the keeper takes the turn first and
+// looks at the count afterwards.
+Answer try_admit(Page& page, std::uint32_t device, DeviceTurns& turns, std::uint64_t estimate,
+                 bool whatever_room, std::uint32_t state, std::uint64_t now) {
+  const loam_turn& turn = page.counters().device[device].turn;
+  const std::uint64_t deadline = load(turn.deadline_ns);
+  if ((state & LOAM_TURN_MASK) != LOAM_TURN_GRANTED || now >= deadline) return Answer::no_turn;
+  const std::uint64_t left = std::min(quantum_of(page, device), deadline - now);
+  const bool room =
+      turns.in_flight == 0 || (turns.in_flight < in_flight_max && turns.outstanding_ns <= left);
+  if (!room && !whatever_room) return Answer::no_room;
+
+  loam_slot_device& own = page.own(device);
+  store(own.in_flight, turns.in_flight + 1);
+  if (load(turn.state) != state) {
+    if (turns.in_flight == 0)
+      fell_idle(page, device, now);
+    else
+      store(own.in_flight, turns.in_flight);
+    return Answer::try_again;
+  }
+  if (turns.in_flight == 0) turns.counted_until_ns = now;
+  ++turns.in_flight;
+  turns.outstanding_ns += estimate;
+  return Answer::admitted;
+}
+
+Ticket admit_when_possible(Page& page, std::uint32_t device, std::uint32_t kind,
+                           bool whatever_room) {
+  at_fork_in_child(&forget_in_child);
+  DeviceTurns& turns = all_turns[device];
+  loam_slot_device& own = page.own(device);
+  loam_device_counters& shared = page.counters().device[device];
+  std::uint64_t began = 0;
+  bool wanting = false, said = false;
+  Ticket ticket{device, kind, 0};
+  for (;;) {
+    const std::uint32_t state = load(shared.turn.state);
+    const std::uint64_t now = now_ns();
+    std::uint32_t completions = 0;
+    Answer answer;
+    {
+      const Locked locked(turns.lock);
+      // A command never seen before is taken to fill a turn, so that it goes alone.
+      ticket.estimate_ns =
+          turns.estimate_ns[kind] ? turns.estimate_ns[kind] : quantum_of(page, device);
+      answer = try_admit(page, device, turns, ticket.estimate_ns, whatever_room, state, now);
+      completions = turns.completions;
+      if (answer == Answer::no_room) ++turns.local_waiters;
+    }
+    if (wanting && answer != Answer::no_turn) {
+      __atomic_sub_fetch(&own.wanting, 1u, __ATOMIC_SEQ_CST);
+      wanting = false;
+    }
+    if (answer == Answer::admitted) {
+      if (began != 0) __atomic_add_fetch(&shared.usage.waiting_ns, now - began, __ATOMIC_SEQ_CST);
+      return ticket;
+    }
+    if (answer == Answer::try_again) continue;
+    if (began == 0) began = now;
+    if (answer == Answer::no_room) {
+      const std::uint64_t deadline = load(shared.turn.deadline_ns);
+      const std::uint64_t most =
+          deadline > now ? std::min(deadline - now, ask_again_ns) : std::uint64_t{1};
+      sleep_on(turns.completions, completions, most, FUTEX_PRIVATE_FLAG);
+      const Locked locked(turns.lock);
+      --turns.local_waiters;
+      continue;
+    }
+    if (!wanting) __atomic_add_fetch(&own.wanting, 1u, __ATOMIC_SEQ_CST);
+    wanting = true;
+    page.ring();
+    sleep_on(shared.turn.state, state, ask_again_ns, 0);
+    if (!said && now - began > say_after_ns) {
+      say("no turn on the device for 10 s; still waiting (is loam-keeper running?)");
+      said = true;
+    }
+  }
+}
+
+}  // namespace
+
+Ticket admit(Page& page, std::uint32_t device, std::uint64_t similar) {
+  // Fibonacci hashing spreads addresses, whose low bits are alike.
+  const auto kind = static_cast<std::uint32_t>(similar * 0x9e3779b97f4a7c15ull >> 56);
+  return admit_when_possible(page, device, kind % kinds, false);
+}
+
+Ticket admit_deferred(Page& page, std::uint32_t device) {
+  return admit_when_possible(page, device, 0, true);
+}
+
+void finish(Page& page, const Ticket& ticket, bool ran) {
+  DeviceTurns& turns = all_turns[ticket.device];
+  loam_device_counters& shared = page.counters().device[ticket.device];
+  const std::uint64_t now = now_ns();
+  bool wake = false;
+  {
+    const Locked locked(turns.lock);
+    if (turns.in_flight == 0) return;  // a forked child hears of its parent's command
+    const std::uint64_t took = now > turns.counted_until_ns ? now - turns.counted_until_ns : 0;
+    if (ran) {
+      turns.counted_until_ns = std::max(now, turns.counted_until_ns);
+      std::uint64_t& estimate = turns.estimate_ns[ticket.kind];
+      // The mean of late values; never 0, which means unknown.
+      estimate = std::max<std::uint64_t>(estimate == 0 ? took : (3 * estimate + took) / 4, 1);
+      __atomic_add_fetch(&shared.usage.envelope_ns, took, __ATOMIC_SEQ_CST);
+    }
+    turns.outstanding_ns -= std::min(turns.outstanding_ns, ticket.estimate_ns);
+    --turns.in_flight;
+    if (turns.in_flight == 0) {
+      turns.outstanding_ns = 0;
+      if (ran) store(page.own(ticket.device).idle_since_ns, now);
+      fell_idle(page, ticket.device, now);
+    } else {
+      store(page.own(ticket.device).in_flight, turns.in_flight);
+    }
+    ++turns.completions;
+    wake = turns.local_waiters > 0;
+  }
+  if (wake)
+    ::syscall(SYS_futex, &turns.completions, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, nullptr,
+              nullptr, 0);
+}
+
+void count_work(Page& page, std::uint32_t device, Work work, std::uint64_t bytes) {
+  loam_usage& usage = page.counters().device[device].usage;
+  __atomic_add_fetch(work == Work::kernel ? &usage.launches : &usage.transfers, 1u,
+                     __ATOMIC_SEQ_CST);
+  if (bytes) __atomic_add_fetch(&usage.bytes_copied, bytes, __ATOMIC_SEQ_CST);
+}
+
+}  // namespace loam::guard

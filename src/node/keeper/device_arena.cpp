@@ -1,0 +1,217 @@
+#include "node/keeper/device_arena.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+
+#include "base/assert.hpp"
+
+namespace loam::node {
+
+namespace {
+
+// A woken guest may need this long to be scheduled on a busy machine before it uses its turn.
+constexpr Nanoseconds first_use_ns = 4'000'000;
+// How often a holder that is late is tested for being dead. A test is one system call a process.
+constexpr Nanoseconds dead_check_ns = 20'000'000;
+// While somebody else waits, a holder with work in flight is looked at four times a turn, at most
+// this often, to find it idle before its turn is over.
+constexpr Nanoseconds idle_check_min_ns = 1'000'000;
+
+template <class Word>
+Word load(const Word& word) {
+  return __atomic_load_n(&word, __ATOMIC_SEQ_CST);
+}
+template <class Word>
+void store(Word& word, Word value) {
+  __atomic_store_n(&word, value, __ATOMIC_SEQ_CST);
+}
+
+// The next state word: the grant counter and the phase in the low bits.
+std::uint32_t with_phase(std::uint32_t state, std::uint32_t phase) {
+  return (state & ~std::uint32_t{LOAM_TURN_MASK}) | phase;
+}
+
+std::uint32_t slots_of(const loam_slice_counters& counters) {
+  return std::min(load(counters.slots_used), LOAM_SLICE_SLOTS_MAX);
+}
+
+TurnTerms terms_of(const loam_device_limits& limits) {
+  TurnTerms terms;
+  terms.share_milli = static_cast<std::int32_t>(std::min(load(limits.share_milli), 1000u));
+  terms.weight =
+      static_cast<std::int32_t>(std::clamp(load(limits.weight), std::uint32_t{1}, 1'000'000u));
+  terms.strict = load(limits.mode) != LOAM_SLICE_BURSTABLE;
+  terms.quantum_ns = static_cast<Nanoseconds>(
+      std::clamp(load(limits.quantum_ns), std::uint64_t{100'000}, std::uint64_t{1'000'000'000}));
+  return terms;
+}
+
+}  // namespace
+
+void DeviceArena::add(std::uint64_t lease, const MappedPage* page, std::uint32_t device,
+                      Nanoseconds now) {
+  Member member;
+  member.page = page;
+  member.device = device;
+  loam_turn& turn = member.counters().turn;
+  const std::uint32_t state = load(turn.state);
+  if ((state & LOAM_TURN_MASK) != LOAM_TURN_NONE) {
+    store(turn.state, with_phase(state, LOAM_TURN_REVOKED));
+    member.draining = true;
+  }
+  book_.set_terms(lease, terms_of(member.limits()), now);
+  members_[lease] = member;
+}
+
+void DeviceArena::remove(std::uint64_t lease) {
+  members_.erase(lease);
+  book_.remove(lease);
+}
+
+DeviceArena::Activity DeviceArena::activity_of(const Member& member) {
+  const loam_slice_counters& counters = member.page->counters();
+  Activity activity;
+  for (std::uint32_t slot = 0; slot < slots_of(counters); ++slot) {
+    const loam_slot_device& process = counters.slot[slot].device[member.device];
+    activity.in_flight += load(process.in_flight);
+    activity.wanting += load(process.wanting);
+    activity.idle_since_ns =
+        std::max(activity.idle_since_ns, static_cast<Nanoseconds>(load(process.idle_since_ns)));
+  }
+  return activity;
+}
+
+void DeviceArena::refresh(Nanoseconds now) {
+  for (auto& [lease, member] : members_) {
+    book_.set_terms(lease, terms_of(member.limits()), now);
+    book_.set_waiting(lease, activity_of(member).wanting > 0, now);
+  }
+}
+
+void DeviceArena::check_dead(const Member& member, Nanoseconds now) {
+  checked_dead_ns_ = now;
+  if (member.page->reclaim_dead()) holder_died_ = true;
+}
+
+void DeviceArena::end_turn(Member& member, const Activity& activity, Nanoseconds now, bool died) {
+  loam_device_counters& counters = member.counters();
+  const Nanoseconds end = activity.idle_since_ns > granted_ns_
+                              ? std::min(activity.idle_since_ns, now)
+                              : (died ? now : granted_ns_);
+  const Nanoseconds wall = (died ? now : end) - granted_ns_;
+  const auto counted =
+      static_cast<Nanoseconds>(load(counters.usage.envelope_ns) - member.envelope_at_grant);
+  Nanoseconds used = counted;
+  if (counted > wall) {
+    // Processes of the lease overlapped: the device was busy no longer than the turn.
+    used = std::max<Nanoseconds>(wall, 0);
+    __atomic_add_fetch(&counters.usage.overlap_ns, static_cast<std::uint64_t>(counted - used),
+                       __ATOMIC_SEQ_CST);
+  } else if (died) {
+    // What the dead process had not yet counted.
+    used = wall;
+    __atomic_add_fetch(&counters.usage.envelope_ns, static_cast<std::uint64_t>(wall - counted),
+                       __ATOMIC_SEQ_CST);
+  }
+  store(counters.turn.state, with_phase(load(counters.turn.state), LOAM_TURN_NONE));
+  book_.close(used, now);
+}
+
+Nanoseconds DeviceArena::watch_holder(Nanoseconds now) {
+  Member& member = members_.at(*book_.holder());
+  loam_turn& turn = member.counters().turn;
+  const auto deadline = load(turn.deadline_ns);
+  const bool expired =
+      deadline != LOAM_SLICE_NO_DEADLINE && static_cast<Nanoseconds>(deadline) <= now;
+  const Nanoseconds rival_ns = book_.rival_ready_ns(now);
+  Activity activity = activity_of(member);
+
+  if (activity.in_flight == 0 && !expired) {
+    if (rival_ns > now) return rival_ns;
+    const bool used = activity.idle_since_ns > granted_ns_;
+    const Nanoseconds patience =
+        used ? static_cast<Nanoseconds>(load(member.limits().linger_ns)) : first_use_ns;
+    const Nanoseconds until = (used ? activity.idle_since_ns : granted_ns_) + patience;
+    if (now < until) return until;
+    if (!used) check_dead(member, now);
+  }
+  if (expired || activity.in_flight == 0) {
+    // From here nothing new goes to the device; then what went there is counted once more.
+    store(turn.state, with_phase(load(turn.state), LOAM_TURN_REVOKED));
+    activity = activity_of(member);
+    if (activity.in_flight == 0) {
+      end_turn(member, activity, now, holder_died_);
+      return now;
+    }
+  } else if (deadline == LOAM_SLICE_NO_DEADLINE) {
+    if (rival_ns > now) return rival_ns;
+    // An endless turn ends one quantum after somebody else asks for the device.
+    const Nanoseconds until = now + terms_of(member.limits()).quantum_ns;
+    store(turn.deadline_ns, static_cast<std::uint64_t>(until));
+    return std::min(until, now + dead_check_ns);
+  }
+  // Work is in flight. Its end rings the doorbell after the deadline; before, nobody asks unless
+  // the holder falls idle, which the timer below finds.
+  if (rival_ns > now && !expired) return rival_ns;
+  if (now - checked_dead_ns_ >= dead_check_ns) {
+    check_dead(member, now);
+    if (activity_of(member).in_flight == 0) return now;
+  }
+  const Nanoseconds pace =
+      expired ? dead_check_ns
+              : std::max<Nanoseconds>(terms_of(member.limits()).quantum_ns / 4, idle_check_min_ns);
+  return now + pace;
+}
+
+Nanoseconds DeviceArena::grant_next(Nanoseconds now) {
+  const TurnChoice choice = book_.choose(now);
+  if (!choice.grant) return choice.look_again_ns;
+  Member& member = members_.at(choice.grant->lease);
+  loam_turn& turn = member.counters().turn;
+  member.envelope_at_grant = load(member.counters().usage.envelope_ns);
+  granted_ns_ = now;
+  checked_dead_ns_ = now;
+  holder_died_ = false;
+  store(turn.deadline_ns, choice.grant->until_ns == never_ns
+                              ? LOAM_SLICE_NO_DEADLINE
+                              : static_cast<std::uint64_t>(choice.grant->until_ns));
+  store(turn.granted_ns, static_cast<std::uint64_t>(now));
+  __atomic_add_fetch(&turn.turns, 1u, __ATOMIC_SEQ_CST);
+  store(turn.state, with_phase(load(turn.state) + LOAM_TURN_MASK + 1, LOAM_TURN_GRANTED));
+  ::syscall(SYS_futex, &turn.state, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  return watch_holder(now);
+}
+
+Nanoseconds DeviceArena::drain(Nanoseconds now) {
+  bool drained = true;
+  for (auto& [lease, member] : members_) {
+    if (!member.draining) continue;
+    member.page->reclaim_dead();
+    if (activity_of(member).in_flight != 0) {
+      drained = false;
+      continue;
+    }
+    store(member.counters().turn.state,
+          with_phase(load(member.counters().turn.state), LOAM_TURN_NONE));
+    member.draining = false;
+  }
+  return drained ? never_ns : now + dead_check_ns;
+}
+
+Nanoseconds DeviceArena::step(Nanoseconds now) {
+  const Nanoseconds drained = drain(now);
+  if (drained != never_ns) return drained;
+  refresh(now);
+  if (book_.holder()) {
+    const Nanoseconds next = watch_holder(now);
+    if (book_.holder()) return next;
+    refresh(now);  // the dead no longer wait
+  }
+  return grant_next(now);
+}
+
+}  // namespace loam::node

@@ -1,0 +1,293 @@
+#include "node/keeper/keeper.hpp"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "node/keeper/device_arena.hpp"
+
+namespace loam::node {
+
+namespace {
+
+// The kernel waits on at most this many futexes at once (FUTEX_WAITV_MAX).
+constexpr std::size_t futexes_max = 128;
+// With more leases than that, the rest are looked at this often.
+constexpr Nanoseconds overflow_poll_ns = 2'000'000;
+// A page that could not be mapped (a full table of files, say) is tried again this often.
+constexpr Nanoseconds retry_ns = 1'000'000'000;
+constexpr int lock_tries = 20;
+
+Nanoseconds monotonic_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<Nanoseconds>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+Error failed(const std::string& what) {
+  return Error{ErrorKind::unavailable, "keeper cannot " + what + ": " + std::strerror(errno), ""};
+}
+
+struct Descriptor {
+  int fd = -1;
+  Descriptor() = default;
+  explicit Descriptor(int value) : fd(value) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+// Turns what only descriptors tell (a page came or went, a signal) into a futex that the main loop
+// can wait on together with the doorbells.
+class Watcher {
+ public:
+  Result<void> start(const std::string& pages) {
+    // SIGTERM and SIGINT come through the descriptor alone.
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    signals_.fd = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    inotify_.fd = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    end_.fd = ::eventfd(0, EFD_CLOEXEC);
+    if (signals_.fd < 0 || inotify_.fd < 0 || end_.fd < 0) return failed("open its descriptors");
+    if (::inotify_add_watch(inotify_.fd, pages.c_str(),
+                            IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE) < 0)
+      return failed("watch " + pages);
+    thread_ = std::thread([this] { watch(); });
+    return {};
+  }
+  ~Watcher() {
+    if (!thread_.joinable()) return;
+    const std::uint64_t one = 1;
+    (void)!::write(end_.fd, &one, sizeof one);
+    thread_.join();
+  }
+  const std::uint32_t* word() const { return &changes_; }
+  std::uint32_t changes() const { return __atomic_load_n(&changes_, __ATOMIC_SEQ_CST); }
+  bool stop_asked() const { return stop_; }
+
+ private:
+  void watch() {
+    for (;;) {
+      std::array<pollfd, 3> ready{
+          {{signals_.fd, POLLIN, 0}, {inotify_.fd, POLLIN, 0}, {end_.fd, POLLIN, 0}}};
+      if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) return;
+      if (ready[2].revents != 0) return;
+      signalfd_siginfo signal{};
+      if (ready[0].revents != 0 && ::read(signals_.fd, &signal, sizeof signal) > 0) stop_ = true;
+      alignas(8) std::array<char, 4096> events;
+      while (::read(inotify_.fd, events.data(), events.size()) > 0) {
+      }
+      __atomic_add_fetch(&changes_, 1u, __ATOMIC_SEQ_CST);
+      ::syscall(SYS_futex, &changes_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    }
+  }
+
+  Descriptor signals_, inotify_, end_;
+  std::thread thread_;
+  std::uint32_t changes_ = 0;
+  std::atomic<bool> stop_ = false;
+};
+
+// A grant that waits behind busy programs for a processor idles the device: the keeper works for a
+// few microseconds at a time and goes first. Without the right to, it runs like everybody.
+void prefer_this_thread() {
+  sched_param first{};
+  first.sched_priority = 1;
+  if (::sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) != 0)
+    ::setpriority(PRIO_PROCESS, 0, -15);
+}
+
+class Keeper {
+ public:
+  explicit Keeper(const KeeperOptions& options) : options_(options) {}
+  Result<void> run();
+
+ private:
+  struct Lease {
+    std::string name;
+    std::unique_ptr<MappedPage> page;
+    ino_t inode = 0;
+  };
+
+  Result<void> look_for_pages();
+  void adopt(const std::string& name, ino_t inode);
+  void drop(std::uint64_t id);
+  Nanoseconds step(Nanoseconds now);
+  void wait(const std::vector<std::uint32_t>& bells, std::uint32_t changes, Nanoseconds until);
+
+  const KeeperOptions& options_;
+  Watcher watcher_;
+  std::map<std::uint64_t, Lease> leases_;        // by order of adoption
+  std::map<std::uint64_t, DeviceArena> arenas_;  // by device key
+  std::map<std::string, ino_t> refused_;         // pages that cannot be read; said once
+  std::uint64_t last_id_ = 0;
+  bool retry_ = false;
+};
+
+void Keeper::drop(std::uint64_t id) {
+  const Lease& lease = leases_.at(id);
+  for (std::uint32_t i = 0; i < lease.page->limits().device_count; ++i) {
+    const auto arena = arenas_.find(lease.page->limits().device[i].device_key);
+    if (arena == arenas_.end()) continue;
+    arena->second.remove(id);
+    if (arena->second.empty()) arenas_.erase(arena);
+  }
+  leases_.erase(id);
+}
+
+void Keeper::adopt(const std::string& name, ino_t inode) {
+  auto page = MappedPage::open(options_.root, name);
+  if (!page.ok()) {
+    // Gone again between the listing and now: nothing to say.
+    if (page.error().kind == ErrorKind::not_found) return;
+    if (page.error().kind == ErrorKind::unavailable) retry_ = true;
+    if (refused_[name] != inode) options_.report(to_text(page.error()));
+    refused_[name] = inode;
+    return;
+  }
+  refused_.erase(name);
+  const std::uint64_t id = ++last_id_;
+  Lease lease{name, std::make_unique<MappedPage>(std::move(page).value()), inode};
+  lease.page->reclaim_dead();
+  std::set<std::uint64_t> keys;
+  for (std::uint32_t i = 0; i < lease.page->limits().device_count; ++i) {
+    const std::uint64_t key = lease.page->limits().device[i].device_key;
+    if (keys.insert(key).second)
+      arenas_[key].add(id, lease.page.get(), i, monotonic_now());
+    else
+      options_.report("lease " + name + " names one device twice; its second entry gets no turns");
+  }
+  leases_.emplace(id, std::move(lease));
+}
+
+Result<void> Keeper::look_for_pages() {
+  retry_ = false;
+  LOAM_TRY(names, list_pages(options_.root));
+  std::map<std::string, ino_t> present;
+  for (const std::string& name : names) {
+    struct stat facts {};
+    const std::string path = page_prefix(options_.root, name) + LOAM_SLICE_LIMITS_SUFFIX;
+    if (::stat(path.c_str(), &facts) == 0) present[name] = facts.st_ino;
+  }
+  // A page that was removed and made anew under the same name is another page.
+  std::vector<std::uint64_t> gone;
+  for (const auto& [id, lease] : leases_) {
+    const auto entry = present.find(lease.name);
+    if (entry == present.end() || entry->second != lease.inode)
+      gone.push_back(id);
+    else
+      present.erase(entry);
+  }
+  for (const std::uint64_t id : gone) drop(id);
+  for (const auto& [name, inode] : present) adopt(name, inode);
+  return {};
+}
+
+Nanoseconds Keeper::step(Nanoseconds now) {
+  Nanoseconds next = never_ns;
+  for (auto& [key, arena] : arenas_) next = std::min(next, arena.step(now));
+  return next;
+}
+
+void Keeper::wait(const std::vector<std::uint32_t>& bells, std::uint32_t changes,
+                  Nanoseconds until) {
+  std::array<futex_waitv, futexes_max> waiters{};
+  unsigned count = 0;
+  waiters[count].val = changes;
+  waiters[count].uaddr = reinterpret_cast<std::uintptr_t>(watcher_.word());
+  waiters[count++].flags = FUTEX_32 | FUTEX_PRIVATE_FLAG;
+  std::size_t i = 0;
+  for (const auto& [id, lease] : leases_) {
+    if (count == futexes_max) {
+      until = std::min(until, monotonic_now() + overflow_poll_ns);
+      break;
+    }
+    waiters[count].val = bells[i++];
+    waiters[count].uaddr = reinterpret_cast<std::uintptr_t>(&lease.page->counters().doorbell);
+    waiters[count++].flags = FUTEX_32;
+  }
+  if (retry_) until = std::min(until, monotonic_now() + retry_ns);
+  timespec time{};
+  time.tv_sec = until / 1'000'000'000;
+  time.tv_nsec = until % 1'000'000'000;
+  ::syscall(SYS_futex_waitv, waiters.data(), count, 0, until == never_ns ? nullptr : &time,
+            CLOCK_MONOTONIC);
+}
+
+Result<void> Keeper::run() {
+  LOAM_CHECK(watcher_.start(options_.root + "/pages"));
+  prefer_this_thread();
+  std::uint32_t seen = watcher_.changes() - 1;
+  std::vector<std::uint32_t> bells;
+  while (!watcher_.stop_asked()) {
+    const std::uint32_t changes = watcher_.changes();
+    if (changes != seen || retry_) {
+      seen = changes;
+      LOAM_CHECK(look_for_pages());
+    }
+    // Bells before the work: one that rings during it ends the wait at once.
+    bells.clear();
+    for (const auto& [id, lease] : leases_)
+      bells.push_back(__atomic_load_n(&lease.page->counters().doorbell, __ATOMIC_SEQ_CST));
+    const Nanoseconds next = step(monotonic_now());
+    if (next != never_ns && next <= monotonic_now()) continue;
+    wait(bells, changes, next);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> run_keeper(const KeeperOptions& options) {
+  const std::string pages = options.root + "/pages";
+  if (::mkdir(options.root.c_str(), 0755) != 0 && errno != EEXIST)
+    return failed("make " + options.root);
+  if (::mkdir(pages.c_str(), 0711) != 0 && errno != EEXIST) return failed("make " + pages);
+  const std::string lock_path = options.root + "/keeper.lock";
+  const Descriptor lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (lock.fd < 0) return failed("open " + lock_path);
+  // Somebody who only asks whether a keeper runs holds the lock for an instant: try again.
+  bool locked = false;
+  for (int i = 0; i < lock_tries && !locked; ++i) {
+    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    locked = ::flock(lock.fd, LOCK_EX | LOCK_NB) == 0;
+  }
+  if (!locked)
+    return Error{ErrorKind::conflict, "another keeper serves " + options.root,
+                 "stop it first, or leave it: one is enough"};
+  const std::string pid = std::to_string(::getpid()) + "\n";
+  (void)!::ftruncate(lock.fd, 0);
+  (void)!::pwrite(lock.fd, pid.data(), pid.size(), 0);
+  return Keeper(options).run();
+}
+
+}  // namespace loam::node

@@ -1,0 +1,353 @@
+#include "node/keeper/slice_page.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <utility>
+
+#include "guard/slice_page.h"
+
+namespace loam::node {
+
+namespace {
+
+constexpr std::int64_t quantum_min_ns = 100'000;
+constexpr std::int64_t quantum_max_ns = 1'000'000'000;
+
+Error system_error(const std::string& what, const std::string& path, int code) {
+  ErrorKind kind = ErrorKind::unavailable;
+  if (code == ENOENT) kind = ErrorKind::not_found;
+  if (code == EACCES || code == EPERM) kind = ErrorKind::permission_denied;
+  return Error{kind, "cannot " + what + " " + path + ": " + std::strerror(code),
+               code == ENOSPC ? "free some space there" : ""};
+}
+
+std::string pages_directory(const std::string& root) {
+  return root + "/pages";
+}
+
+bool lease_name_ok(std::string_view lease) {
+  if (lease.empty() || lease.size() >= LOAM_SLICE_LEASE_CHARS || lease.front() == '.') return false;
+  return std::all_of(lease.begin(), lease.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  });
+}
+
+Result<void> check(std::string_view lease, const std::vector<SliceLimits>& slices) {
+  if (!lease_name_ok(lease))
+    return invalid("lease name '" + std::string(lease) + "' cannot name a slice page",
+                   "use 1 to 47 letters, digits, '.', '_', '-'");
+  if (slices.empty() || slices.size() > LOAM_SLICE_DEVICES_MAX)
+    return invalid("a slice page holds 1 to 16 devices, not " + std::to_string(slices.size()));
+  for (const SliceLimits& slice : slices) {
+    if (slice.share_milli < 0 || slice.share_milli > 1000)
+      return invalid("share of " + std::to_string(slice.share_milli) + " milli-device",
+                     "give 0 to 1000");
+    if (slice.weight < 0 || slice.weight > 1'000'000)
+      return invalid("weight " + std::to_string(slice.weight), "give 0 to 1000000");
+    if (slice.copy_share_milli < 0 || slice.copy_share_milli > 1000)
+      return invalid("copy share of " + std::to_string(slice.copy_share_milli) + " milli-device",
+                     "give 0 to 1000");
+    if (slice.quantum_ns < quantum_min_ns || slice.quantum_ns > quantum_max_ns)
+      return invalid("quantum of " + std::to_string(slice.quantum_ns) + " ns",
+                     "give 100000 (100 us) to 1000000000 (1 s)");
+    if (slice.linger_ns < 0 || slice.linger_ns > quantum_max_ns)
+      return invalid("linger of " + std::to_string(slice.linger_ns) + " ns",
+                     "give 0 to 1000000000 (1 s)");
+  }
+  return {};
+}
+
+void fill(loam_device_limits& out, const SliceLimits& slice) {
+  const auto put = [](auto& field, auto value) {
+    __atomic_store_n(&field, static_cast<std::remove_reference_t<decltype(field)>>(value),
+                     __ATOMIC_SEQ_CST);
+  };
+  put(out.device_key, slice.device_key);
+  put(out.memory_bytes, slice.memory_bytes);
+  put(out.share_milli, slice.share_milli);
+  put(out.weight, slice.weight > 0 ? slice.weight : std::max(slice.share_milli, 1));
+  put(out.mode, slice.mode == SliceMode::strict ? LOAM_SLICE_STRICT : LOAM_SLICE_BURSTABLE);
+  put(out.copy_share_milli,
+      slice.copy_share_milli > 0 ? slice.copy_share_milli : slice.share_milli);
+  put(out.quantum_ns, slice.quantum_ns);
+  put(out.linger_ns, slice.linger_ns);
+  std::memset(out.name, 0, sizeof out.name);
+  std::memcpy(out.name, slice.device_name.data(),
+              std::min(slice.device_name.size(), sizeof out.name - 1));
+}
+
+// A file descriptor that closes itself.
+struct File {
+  int fd = -1;
+  explicit File(int descriptor) : fd(descriptor) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+Result<void> make_directory(const std::string& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST)
+    return system_error("make directory", path, errno);
+  return {};
+}
+
+// Writes a whole file of `bytes` that starts with `head`, under a name that nobody looks for.
+Result<void> write_file(const std::string& path, const void* head, std::size_t head_bytes,
+                        std::size_t bytes, mode_t mode, const std::optional<PageOwner>& owner) {
+  ::unlink(path.c_str());
+  const File file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file.fd < 0) return system_error("create", path, errno);
+  // Space is taken now: a full disk must not show as SIGBUS inside a guest.
+  if (const int fault = ::posix_fallocate(file.fd, 0, static_cast<off_t>(bytes)); fault != 0) {
+    ::unlink(path.c_str());
+    return system_error("reserve space for", path, fault);
+  }
+  if (::pwrite(file.fd, head, head_bytes, 0) != static_cast<ssize_t>(head_bytes)) {
+    const int fault = errno;
+    ::unlink(path.c_str());
+    return system_error("write", path, fault);
+  }
+  if (owner && ::fchown(file.fd, owner->uid, owner->gid) != 0) {
+    const int fault = errno;
+    ::unlink(path.c_str());
+    return system_error("change the owner of", path, fault);
+  }
+  if (::fchmod(file.fd, mode) != 0) return system_error("change the mode of", path, errno);
+  return {};
+}
+
+Result<void*> map_file(const std::string& path, int flags, int protection, std::size_t bytes,
+                       int* keep_fd) {
+  File file(::open(path.c_str(), flags | O_CLOEXEC));
+  if (file.fd < 0) return system_error("open", path, errno);
+  struct stat facts {};
+  if (::fstat(file.fd, &facts) != 0) return system_error("look at", path, errno);
+  if (static_cast<std::size_t>(facts.st_size) < bytes)
+    return Error{
+        ErrorKind::corrupt,
+        path + " has " + std::to_string(facts.st_size) + " bytes, not " + std::to_string(bytes),
+        "remove the lease's page and start the task again"};
+  void* address = ::mmap(nullptr, bytes, protection, MAP_SHARED, file.fd, 0);
+  if (address == MAP_FAILED) return system_error("map", path, errno);
+  if (keep_fd) *keep_fd = std::exchange(file.fd, -1);
+  return address;
+}
+
+std::uint64_t load(const std::uint64_t& word) {
+  return __atomic_load_n(&word, __ATOMIC_SEQ_CST);
+}
+
+void ring(loam_slice_counters& counters) {
+  __atomic_add_fetch(&counters.doorbell, 1u, __ATOMIC_SEQ_CST);
+  ::syscall(SYS_futex, &counters.doorbell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+std::uint64_t opencl_device_key(std::string_view platform_name, std::string_view device_name,
+                                unsigned ordinal) {
+  const std::string identity = "opencl:" + std::string(platform_name) + "/" +
+                               std::string(device_name) + "/" + std::to_string(ordinal);
+  return loam_device_key(identity.c_str());
+}
+
+std::string page_prefix(const std::string& root, std::string_view lease) {
+  return pages_directory(root) + "/" + std::string(lease);
+}
+
+Result<void> create_page(const std::string& root, std::string_view lease,
+                         const std::vector<SliceLimits>& slices, std::optional<PageOwner> owner) {
+  LOAM_CHECK(check(lease, slices));
+  LOAM_CHECK(make_directory(root, 0755));
+  LOAM_CHECK(make_directory(pages_directory(root), 0711));
+
+  loam_slice_limits limits{};
+  limits.magic = LOAM_SLICE_LIMITS_MAGIC;
+  limits.version = LOAM_SLICE_VERSION;
+  limits.bytes = sizeof limits;
+  limits.device_count = static_cast<std::uint32_t>(slices.size());
+  std::memcpy(limits.lease, lease.data(), lease.size());
+  for (std::size_t i = 0; i < slices.size(); ++i) fill(limits.device[i], slices[i]);
+
+  // The counters' head has the layout of the whole file's first page.
+  alignas(16) std::uint8_t head[4096] = {};
+  auto* counters = reinterpret_cast<loam_slice_counters*>(head);
+  counters->magic = LOAM_SLICE_COUNTERS_MAGIC;
+  counters->version = LOAM_SLICE_VERSION;
+  counters->bytes = sizeof(loam_slice_counters);
+  counters->device_count = limits.device_count;
+  counters->slot_count = LOAM_SLICE_SLOTS_MAX;
+  std::memcpy(counters->lease, lease.data(), lease.size());
+
+  const std::string prefix = page_prefix(root, lease);
+  const std::string counters_path = prefix + LOAM_SLICE_COUNTERS_SUFFIX;
+  const std::string limits_path = prefix + LOAM_SLICE_LIMITS_SUFFIX;
+  if (::access(limits_path.c_str(), F_OK) == 0)
+    return Error{ErrorKind::conflict, "lease " + std::string(lease) + " has a slice page already",
+                 "remove it first"};
+  LOAM_CHECK(write_file(counters_path + ".new", head, sizeof head, sizeof(loam_slice_counters),
+                        0600, owner));
+  LOAM_CHECK(write_file(limits_path + ".new", &limits, sizeof limits, sizeof limits, 0444, {}));
+  if (::rename((counters_path + ".new").c_str(), counters_path.c_str()) != 0)
+    return system_error("rename", counters_path, errno);
+  if (::rename((limits_path + ".new").c_str(), limits_path.c_str()) != 0)
+    return system_error("rename", limits_path, errno);
+  return {};
+}
+
+Result<void> update_limits(const std::string& root, std::string_view lease,
+                           const std::vector<SliceLimits>& slices) {
+  LOAM_CHECK(check(lease, slices));
+  LOAM_TRY(page, MappedPage::open(root, lease));
+  if (page.limits().device_count != slices.size())
+    return invalid("lease " + std::string(lease) + " has " +
+                   std::to_string(page.limits().device_count) + " devices, not " +
+                   std::to_string(slices.size()));
+  for (std::size_t i = 0; i < slices.size(); ++i)
+    if (page.limits().device[i].device_key != slices[i].device_key)
+      return invalid("device " + std::to_string(i) + " of lease " + std::string(lease) +
+                     " is another one; a page keeps its devices");
+
+  const std::string path = page_prefix(root, lease) + LOAM_SLICE_LIMITS_SUFFIX;
+  // The file is read-only to keep guests out; its owner may open it up for this moment.
+  ::chmod(path.c_str(), 0644);
+  auto mapped = map_file(path, O_RDWR, PROT_READ | PROT_WRITE, sizeof(loam_slice_limits), nullptr);
+  ::chmod(path.c_str(), 0444);
+  if (!mapped.ok()) return mapped.error();
+  auto* limits = static_cast<loam_slice_limits*>(mapped.value());
+  for (std::size_t i = 0; i < slices.size(); ++i) fill(limits->device[i], slices[i]);
+  ::munmap(limits, sizeof *limits);
+  ring(page.counters());
+  return {};
+}
+
+Result<std::vector<SliceUsage>> read_counters(const std::string& root, std::string_view lease) {
+  LOAM_TRY(page, MappedPage::open(root, lease));
+  page.reclaim_dead();
+  std::vector<SliceUsage> usages;
+  for (std::uint32_t i = 0; i < page.limits().device_count; ++i) {
+    const loam_device_counters& device = page.counters().device[i];
+    SliceUsage usage;
+    usage.device_key = page.limits().device[i].device_key;
+    usage.memory_used_bytes = load(device.memory.used);
+    usage.memory_peak_bytes = load(device.memory.peak);
+    usage.refusals = load(device.memory.refusals);
+    const std::uint64_t overlap = load(device.usage.overlap_ns);
+    const std::uint64_t envelope = load(device.usage.envelope_ns);
+    usage.busy_ns = static_cast<std::int64_t>(envelope - std::min(overlap, envelope));
+    usage.launches = load(device.usage.launches);
+    usage.transfers = load(device.usage.transfers);
+    usage.bytes_copied = load(device.usage.bytes_copied);
+    usage.waiting_ns = static_cast<std::int64_t>(load(device.usage.waiting_ns));
+    usage.turns = load(device.turn.turns);
+    usages.push_back(usage);
+  }
+  return usages;
+}
+
+Result<void> remove_page(const std::string& root, std::string_view lease) {
+  if (!lease_name_ok(lease))
+    return invalid("lease name '" + std::string(lease) + "' cannot name a slice page");
+  for (const char* suffix : {LOAM_SLICE_LIMITS_SUFFIX, LOAM_SLICE_COUNTERS_SUFFIX}) {
+    const std::string path = page_prefix(root, lease) + suffix;
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_error("remove", path, errno);
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> list_pages(const std::string& root) {
+  std::vector<std::string> leases;
+  const std::string path = pages_directory(root);
+  DIR* directory = ::opendir(path.c_str());
+  if (!directory) {
+    if (errno == ENOENT) return leases;
+    return system_error("list", path, errno);
+  }
+  const std::string_view suffix = LOAM_SLICE_LIMITS_SUFFIX;
+  while (const dirent* entry = ::readdir(directory)) {
+    std::string_view name = entry->d_name;
+    if (!name.ends_with(suffix)) continue;
+    name.remove_suffix(suffix.size());
+    if (lease_name_ok(name)) leases.emplace_back(name);
+  }
+  ::closedir(directory);
+  std::sort(leases.begin(), leases.end());
+  return leases;
+}
+
+Result<MappedPage> MappedPage::open(const std::string& root, std::string_view lease) {
+  if (!lease_name_ok(lease))
+    return invalid("lease name '" + std::string(lease) + "' cannot name a slice page");
+  const std::string prefix = page_prefix(root, lease);
+  MappedPage page;
+  LOAM_TRY(limits, map_file(prefix + LOAM_SLICE_LIMITS_SUFFIX, O_RDONLY, PROT_READ,
+                            sizeof(loam_slice_limits), nullptr));
+  page.limits_ = static_cast<const loam_slice_limits*>(limits);
+  LOAM_TRY(counters, map_file(prefix + LOAM_SLICE_COUNTERS_SUFFIX, O_RDWR, PROT_READ | PROT_WRITE,
+                              sizeof(loam_slice_counters), &page.lock_fd_));
+  page.counters_ = static_cast<loam_slice_counters*>(counters);
+  const bool known = page.limits_->magic == LOAM_SLICE_LIMITS_MAGIC &&
+                     page.counters_->magic == LOAM_SLICE_COUNTERS_MAGIC &&
+                     page.limits_->version == LOAM_SLICE_VERSION &&
+                     page.counters_->version == LOAM_SLICE_VERSION &&
+                     page.limits_->device_count >= 1 &&
+                     page.limits_->device_count <= LOAM_SLICE_DEVICES_MAX;
+  if (!known)
+    return Error{ErrorKind::corrupt,
+                 prefix + " is not a slice page of version " + std::to_string(LOAM_SLICE_VERSION) +
+                     " (versions " + std::to_string(page.limits_->version) + " and " +
+                     std::to_string(page.counters_->version) + ")",
+                 "remove the page, or run the loam that made it"};
+  return page;
+}
+
+MappedPage::MappedPage(MappedPage&& other) noexcept
+    : limits_(std::exchange(other.limits_, nullptr)),
+      counters_(std::exchange(other.counters_, nullptr)),
+      lock_fd_(std::exchange(other.lock_fd_, -1)) {}
+
+MappedPage& MappedPage::operator=(MappedPage&& other) noexcept {
+  std::swap(limits_, other.limits_);
+  std::swap(counters_, other.counters_);
+  std::swap(lock_fd_, other.lock_fd_);
+  return *this;
+}
+
+MappedPage::~MappedPage() {
+  if (limits_) ::munmap(const_cast<loam_slice_limits*>(limits_), sizeof *limits_);
+  if (counters_) ::munmap(counters_, sizeof *counters_);
+  if (lock_fd_ >= 0) ::close(lock_fd_);
+}
+
+bool MappedPage::reclaim_dead() const {
+  bool found = false;
+  const std::uint32_t used =
+      std::min(__atomic_load_n(&counters_->slots_used, __ATOMIC_SEQ_CST), LOAM_SLICE_SLOTS_MAX);
+  for (std::uint32_t slot = 0; slot < used; ++slot) {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = slot;
+    lock.l_len = 1;
+    if (::fcntl(lock_fd_, F_OFD_SETLK, &lock) != 0) continue;  // its process lives
+    if (loam_slot_reclaim(counters_, slot)) found = true;
+    lock.l_type = F_UNLCK;
+    ::fcntl(lock_fd_, F_OFD_SETLK, &lock);
+  }
+  return found;
+}
+
+}  // namespace loam::node

@@ -1,0 +1,103 @@
+// The slice page as the node sees it: makes, changes, reads and removes the two files of a lease
+// (guard/slice_page.h has the layout, docs/formats/slice_page.md the specification).
+// ROOT/pages/LEASE.limits and ROOT/pages/LEASE.counters. Not pure: files.
+#pragma once
+
+#include <sys/types.h>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "guard/slice_page.h"
+
+namespace loam::node {
+
+inline constexpr std::uint64_t no_memory_limit = UINT64_MAX;
+
+enum class SliceMode { strict, burstable };
+
+// One device of the slice.
+struct SliceLimits {
+  std::uint64_t device_key = 0;  // opencl_device_key()
+  std::string device_name;       // for people
+  std::uint64_t memory_bytes = no_memory_limit;
+  std::int32_t share_milli = 1000;  // 0..1000 of the device's time
+  std::int32_t weight = 0;          // 0: the share (at least 1)
+  SliceMode mode = SliceMode::strict;
+  std::int32_t copy_share_milli = 0;     // 0: the share
+  std::int64_t quantum_ns = 10'000'000;  // one turn; at least 100 us, at most 1 s
+  std::int64_t linger_ns = 500'000;      // idle time after which a wanted turn is taken back
+};
+
+// Who the task runs as: its counters file belongs to them. Without it, the caller's own ids.
+struct PageOwner {
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+// What one device of the lease has used so far.
+struct SliceUsage {
+  std::uint64_t device_key = 0;
+  std::uint64_t memory_used_bytes = 0;
+  std::uint64_t memory_peak_bytes = 0;
+  std::uint64_t refusals = 0;   // allocations refused for the quota
+  std::int64_t busy_ns = 0;     // device time used exclusively
+  std::uint64_t launches = 0;   // kernels
+  std::uint64_t transfers = 0;  // copies, fills, reads, writes, maps
+  std::uint64_t bytes_copied = 0;
+  std::int64_t waiting_ns = 0;  // time that threads waited for turns
+  std::uint64_t turns = 0;
+};
+
+// The identity that guard and node derive alike: platform and device name as OpenCL gives them,
+// and the ordinal among that platform's devices of the same name, from 0.
+std::uint64_t opencl_device_key(std::string_view platform_name, std::string_view device_name,
+                                unsigned ordinal);
+
+// ROOT/pages/LEASE: what loam-launch binds (with .limits and .counters) or puts into
+// LOAM_SLICE_PAGE.
+std::string page_prefix(const std::string& root, std::string_view lease);
+
+// Makes both files whole, then shows them (the limits' appearance is what the keeper waits for).
+// `lease`: 1..47 characters of A-Z a-z 0-9 . _ -, not starting with a dot. 1..16 devices.
+// conflict if the page exists.
+Result<void> create_page(const std::string& root, std::string_view lease,
+                         const std::vector<SliceLimits>& slices,
+                         std::optional<PageOwner> owner = std::nullopt);
+// Changes the limits of a live page; the same devices in the same order. A quota below what is in
+// use refuses new allocations and takes nothing away.
+Result<void> update_limits(const std::string& root, std::string_view lease,
+                           const std::vector<SliceLimits>& slices);
+// Reads the counters, one entry per device in the page's order; first gives back what dead
+// processes held. not_found where there is no page.
+Result<std::vector<SliceUsage>> read_counters(const std::string& root, std::string_view lease);
+// Removes both files; done if there are none. Processes that still map them keep their old view.
+Result<void> remove_page(const std::string& root, std::string_view lease);
+// The leases that have a page, in order.
+Result<std::vector<std::string>> list_pages(const std::string& root);
+
+// Both files mapped: limits read-only, counters writable. Movable, unmaps at its end.
+class MappedPage {
+ public:
+  static Result<MappedPage> open(const std::string& root, std::string_view lease);
+  MappedPage(MappedPage&& other) noexcept;
+  MappedPage& operator=(MappedPage&& other) noexcept;
+  ~MappedPage();
+
+  const loam_slice_limits& limits() const { return *limits_; }
+  loam_slice_counters& counters() const { return *counters_; }
+  // Gives back what dead processes held; true if there was anything.
+  bool reclaim_dead() const;
+
+ private:
+  MappedPage() = default;
+  const loam_slice_limits* limits_ = nullptr;
+  loam_slice_counters* counters_ = nullptr;
+  int lock_fd_ = -1;
+};
+
+}  // namespace loam::node

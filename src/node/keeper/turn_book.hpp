@@ -1,0 +1,85 @@
+// TurnBook: who gets the next turn on one device, and until when. Guaranteed shares are a credit in
+// device time that grows with the clock and is spent by use (a deficit counter, Shreedhar &
+// Varghese, "Efficient Fair Queueing Using Deficit Round Robin", SIGCOMM 1995); what idles goes to
+// burstable leases by start-time fair queueing (Goyal, Vin & Cheng, SIGCOMM 1996). Kernels cannot
+// be interrupted, so a lease may overdraw; the debt is repaid before it is served again. Pure: no
+// clock, no I/O. Times are nanoseconds on the caller's clock and never fall.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+
+namespace loam::node {
+
+using Nanoseconds = std::int64_t;
+inline constexpr Nanoseconds never_ns = std::numeric_limits<Nanoseconds>::max();
+
+struct TurnTerms {
+  std::int32_t share_milli = 0;  // 0..1000: guaranteed part of the device's time
+  std::int32_t weight = 1;       // >= 1: part of what idles, if not strict
+  bool strict = true;            // its share and no more
+  Nanoseconds quantum_ns = 0;    // > 0: the length of one turn
+
+  friend bool operator==(const TurnTerms&, const TurnTerms&) = default;
+};
+
+struct TurnChoice {
+  struct Grant {
+    std::uint64_t lease = 0;
+    Nanoseconds until_ns = never_ns;  // never: until somebody else asks
+  };
+  std::optional<Grant> grant;
+  // Without a grant: when a waiting lease becomes eligible. never: only when somebody asks.
+  Nanoseconds look_again_ns = never_ns;
+};
+
+class TurnBook {
+ public:
+  // Adds the lease or changes its terms.
+  void set_terms(std::uint64_t lease, const TurnTerms& terms, Nanoseconds now);
+  // Forgets the lease; if it holds the turn, the turn ends uncharged.
+  void remove(std::uint64_t lease);
+  // Says whether the lease wants a turn. Requires a known lease.
+  void set_waiting(std::uint64_t lease, bool waiting, Nanoseconds now);
+
+  // Grants the turn to the lease that is furthest behind its share, else to a burstable one.
+  // Requires that nobody holds it. Cost: linear in the leases on the device.
+  TurnChoice choose(Nanoseconds now);
+  // The holder's turn is over after `used_ns` of device time. Requires a holder.
+  void close(Nanoseconds used_ns, Nanoseconds now);
+
+  std::optional<std::uint64_t> holder() const { return holder_; }
+  // Whether a lease other than the holder waits and would be served at `now`.
+  bool rival_ready(Nanoseconds now);
+  // When the first such lease becomes eligible; never where none waits.
+  Nanoseconds rival_ready_ns(Nanoseconds now);
+  // Guaranteed time not yet received; negative: overdrawn.
+  Nanoseconds credit_ns(std::uint64_t lease) const;
+
+ private:
+  struct Account {
+    TurnTerms terms;
+    std::int64_t credit = 0;        // thousandths of a nanosecond
+    std::int64_t virtual_time = 0;  // surplus nanoseconds * virtual_scale / weight
+    bool waiting = false;
+    Nanoseconds idle_since_ns = 0;
+  };
+
+  void accrue(Nanoseconds now);
+  bool others_wait(std::uint64_t lease) const;
+  void note_contention(Nanoseconds now);
+  static Nanoseconds eligible_ns(const Account& account, Nanoseconds now);
+
+  std::map<std::uint64_t, Account> accounts_;
+  std::optional<std::uint64_t> holder_;
+  bool surplus_turn_ = false;
+  Nanoseconds granted_ns_ = 0;
+  Nanoseconds contended_ns_ = never_ns;  // since when somebody else waits during this turn
+  Nanoseconds now_ = 0;
+  std::int64_t virtual_clock_ = 0;
+  bool started_ = false;
+};
+
+}  // namespace loam::node

@@ -1,0 +1,310 @@
+// The projections' tables and views as SQL. Conventions: ids are integers (what people see,
+// "t17", is in the views), times are milliseconds since 1970 UTC (text in the views), money is
+// canonical decimal text with its currency in a column of its own, absent values are NULL.
+#include "store/schema.hpp"
+
+namespace loam::store {
+
+namespace {
+
+constexpr const char* tables_sql = R"sql(
+CREATE TABLE nodes(
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  region TEXT NOT NULL,
+  milli_cpu INTEGER NOT NULL,
+  memory_mib INTEGER NOT NULL,
+  attached_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE devices(
+  id INTEGER PRIMARY KEY,
+  node_id INTEGER NOT NULL,
+  node_index INTEGER NOT NULL,
+  uuid TEXT NOT NULL,
+  type TEXT NOT NULL,
+  backend TEXT NOT NULL,
+  driver_version TEXT NOT NULL,
+  memory_mib INTEGER NOT NULL,
+  factors_source TEXT NOT NULL,
+  general_milli_ce INTEGER NOT NULL,
+  train_milli_ce INTEGER NOT NULL,
+  prefill_milli_ce INTEGER NOT NULL,
+  decode_milli_ce INTEGER NOT NULL,
+  health TEXT NOT NULL,
+  health_reason TEXT NOT NULL,
+  draining INTEGER NOT NULL,
+  attached_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE tenants(
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  payment TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  credit_limit TEXT NOT NULL,
+  discount_basis_points INTEGER NOT NULL,
+  quota_milli_ce INTEGER,
+  quota_memory_mib INTEGER,
+  quota_tasks INTEGER,
+  quota_queued INTEGER,
+  created_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE rate_cards(
+  id INTEGER PRIMARY KEY,
+  effective_from_ms INTEGER NOT NULL,
+  currency TEXT NOT NULL,
+  on_demand TEXT NOT NULL,
+  milli_ce_per_gib INTEGER NOT NULL,
+  published_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE tasks(
+  id INTEGER PRIMARY KEY,
+  tenant_id INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  state TEXT NOT NULL,
+  outcome TEXT NOT NULL,
+  exit_code INTEGER,
+  reason TEXT NOT NULL,
+  project TEXT NOT NULL,
+  environment TEXT NOT NULL,
+  model TEXT NOT NULL,
+  purchase_model TEXT NOT NULL,
+  tariff TEXT NOT NULL,
+  service_class TEXT NOT NULL,
+  asked_milli_ce INTEGER,
+  asked_milli_device INTEGER,
+  asked_memory_mib INTEGER,
+  devices INTEGER NOT NULL,
+  limit_ms INTEGER NOT NULL,
+  submitted_ms INTEGER NOT NULL,
+  started_ms INTEGER,
+  finished_ms INTEGER,
+  lease_id INTEGER,
+  attempts INTEGER NOT NULL,
+  run_ms INTEGER NOT NULL,
+  billed_ms INTEGER NOT NULL,
+  currency TEXT NOT NULL,
+  list TEXT NOT NULL,
+  discount TEXT NOT NULL,
+  net TEXT NOT NULL,
+  submitted_by TEXT NOT NULL,
+  accepted_seq INTEGER NOT NULL
+) STRICT;
+CREATE INDEX tasks_by_tenant ON tasks(tenant_id);
+CREATE INDEX tasks_alive ON tasks(id) WHERE state <> 'finished';
+
+CREATE TABLE leases(
+  id INTEGER PRIMARY KEY,
+  task_id INTEGER NOT NULL,
+  tenant_id INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
+  milli_ce INTEGER NOT NULL,
+  billable_milli_ce INTEGER NOT NULL,
+  isolation TEXT NOT NULL,
+  granted_ms INTEGER NOT NULL,
+  started_ms INTEGER,
+  stop_at_ms INTEGER,
+  ended_ms INTEGER,
+  stop_reason TEXT NOT NULL,
+  device_time_ms INTEGER,
+  memory_peak_mib INTEGER
+) STRICT;
+CREATE INDEX leases_by_task ON leases(task_id);
+
+CREATE TABLE slices(
+  lease_id INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  device_id INTEGER NOT NULL,
+  milli_device INTEGER NOT NULL,
+  memory_mib INTEGER NOT NULL,
+  PRIMARY KEY(lease_id, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE usage(
+  id INTEGER PRIMARY KEY,
+  lease_id INTEGER NOT NULL,
+  task_id INTEGER NOT NULL,
+  tenant_id INTEGER NOT NULL,
+  from_ms INTEGER NOT NULL,
+  to_ms INTEGER NOT NULL,
+  billable_milli_ce INTEGER NOT NULL,
+  memory_mib INTEGER NOT NULL,
+  rate_card_id INTEGER NOT NULL,
+  purchase_model TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  unit_price TEXT NOT NULL,
+  list TEXT NOT NULL,
+  discount TEXT NOT NULL,
+  net TEXT NOT NULL
+) STRICT;
+CREATE INDEX usage_by_task ON usage(task_id);
+CREATE INDEX usage_by_tenant ON usage(tenant_id, from_ms);
+
+CREATE TABLE transactions(
+  id INTEGER PRIMARY KEY,
+  at_ms INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  tenant_id INTEGER NOT NULL,
+  task_id INTEGER,
+  note TEXT NOT NULL
+) STRICT;
+CREATE INDEX transactions_by_tenant ON transactions(tenant_id);
+
+CREATE TABLE postings(
+  transaction_id INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  account TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  tenant_id INTEGER,
+  currency TEXT NOT NULL,
+  amount TEXT NOT NULL,
+  PRIMARY KEY(transaction_id, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE invoices(
+  id INTEGER PRIMARY KEY,
+  tenant_id INTEGER NOT NULL,
+  currency TEXT NOT NULL,
+  from_ms INTEGER NOT NULL,
+  to_ms INTEGER NOT NULL,
+  issued_ms INTEGER NOT NULL,
+  total TEXT NOT NULL
+) STRICT;
+CREATE INDEX invoices_by_tenant ON invoices(tenant_id);
+
+CREATE TABLE invoice_lines(
+  invoice_id INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  project TEXT NOT NULL,
+  environment TEXT NOT NULL,
+  model TEXT NOT NULL,
+  purchase_model TEXT NOT NULL,
+  unit_price TEXT NOT NULL,
+  milli_ce_ms INTEGER NOT NULL,
+  list TEXT NOT NULL,
+  net TEXT NOT NULL,
+  payable TEXT NOT NULL,
+  PRIMARY KEY(invoice_id, position)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+// `@NAME@` is the UTC text of the column NAME_ms.
+constexpr const char* views_sql = R"sql(
+CREATE VIEW charges AS
+SELECT id AS usage_id, task_id, tenant_id, billable_milli_ce, to_ms - from_ms AS length_ms,
+       purchase_model, unit_price, currency, list, discount, net
+FROM usage;
+
+CREATE VIEW v_devices AS
+SELECT 'd' || d.id AS device, n.name || '/' || d.node_index AS name, d.type, d.backend, d.uuid,
+       n.region, d.memory_mib, d.general_milli_ce / 1000.0 AS ce, d.factors_source, d.health,
+       d.health_reason, d.draining
+FROM devices d JOIN nodes n ON n.id = d.node_id;
+
+CREATE VIEW v_tasks AS
+SELECT 't' || t.id AS task, n.name AS tenant, t.name, t.state, t.outcome, t.exit_code, t.reason,
+       t.project, t.environment, t.model, t.purchase_model,
+       @t.submitted@ AS submitted, @t.started@ AS started, @t.finished@ AS finished,
+       t.limit_ms / 1000.0 AS limit_s, t.asked_milli_ce / 1000.0 AS ce,
+       t.asked_milli_device / 1000.0 AS share, t.attempts, t.run_ms / 1000.0 AS run_s,
+       t.billed_ms / 1000.0 AS billed_s, t.net, t.currency, t.submitted_by
+FROM tasks t JOIN tenants n ON n.id = t.tenant_id;
+
+CREATE VIEW v_leases AS
+SELECT 'l' || l.id AS lease, 't' || l.task_id AS task, n.name AS tenant, l.epoch,
+       l.milli_ce / 1000.0 AS ce, l.billable_milli_ce / 1000.0 AS billable_ce, l.isolation,
+       @l.granted@ AS granted, @l.started@ AS started, @l.ended@ AS ended, l.stop_reason,
+       l.device_time_ms / 1000.0 AS device_time_s, l.memory_peak_mib,
+       (SELECT group_concat(dn.name || '/' || d.node_index || ' ' || s.milli_device / 1000.0, ', ')
+        FROM slices s JOIN devices d ON d.id = s.device_id JOIN nodes dn ON dn.id = d.node_id
+        WHERE s.lease_id = l.id) AS slices
+FROM leases l JOIN tenants n ON n.id = l.tenant_id;
+
+CREATE VIEW v_usage AS
+SELECT 'u' || u.id AS usage, 't' || u.task_id AS task, 'l' || u.lease_id AS lease,
+       n.name AS tenant, @u.from@ AS "from", @u.to@ AS "to",
+       (u.to_ms - u.from_ms) / 1000.0 AS length_s, u.billable_milli_ce / 1000.0 AS billable_ce,
+       u.memory_mib, 'r' || u.rate_card_id AS rate_card, u.purchase_model, u.unit_price, u.list,
+       u.discount, u.net, u.currency
+FROM usage u JOIN tenants n ON n.id = u.tenant_id;
+
+CREATE VIEW v_bill AS
+SELECT n.name AS tenant, 't' || t.id AS task, t.name, t.project, t.environment, t.model,
+       t.run_ms / 1000.0 AS run_s, t.billed_ms / 1000.0 AS billed_s, t.list, t.discount, t.net,
+       t.currency
+FROM tasks t JOIN tenants n ON n.id = t.tenant_id WHERE t.billed_ms > 0;
+
+CREATE VIEW v_transactions AS
+SELECT 'x' || x.id AS "transaction", @x.at@ AS at, x.kind, n.name AS tenant,
+       't' || x.task_id AS task, x.note, p.account, p.amount, p.currency
+FROM transactions x JOIN postings p ON p.transaction_id = x.id
+JOIN tenants n ON n.id = x.tenant_id;
+
+CREATE VIEW v_invoices AS
+SELECT 'inv-' || i.id AS invoice, n.name AS tenant, @i.from@ AS "from", @i.to@ AS "to",
+       @i.issued@ AS issued, l.project, l.environment, l.model, l.purchase_model, l.unit_price,
+       l.milli_ce_ms / 3600000000.0 AS ce_hours, l.list, l.net, l.payable, i.total, i.currency
+FROM invoices i JOIN invoice_lines l ON l.invoice_id = i.id JOIN tenants n ON n.id = i.tenant_id;
+)sql";
+
+constexpr ProjectionTable tables[] = {
+    {"nodes", "id"},
+    {"devices", "id"},
+    {"tenants", "id"},
+    {"rate_cards", "id"},
+    {"tasks", "id"},
+    {"leases", "id"},
+    {"slices", "lease_id, position"},
+    {"usage", "id"},
+    {"transactions", "id"},
+    {"postings", "transaction_id, position"},
+    {"invoices", "id"},
+    {"invoice_lines", "invoice_id, position"},
+};
+
+std::string with_times(std::string_view sql) {
+  std::string out;
+  while (true) {
+    const std::size_t open = sql.find('@');
+    if (open == std::string_view::npos) return out += sql;
+    const std::size_t close = sql.find('@', open + 1);
+    LOAM_ASSERT(close != std::string_view::npos);
+    out += sql.substr(0, open);
+    out += "strftime('%Y-%m-%dT%H:%M:%fZ', ";
+    out += sql.substr(open + 1, close - open - 1);
+    out += "_ms / 1000.0, 'unixepoch')";
+    sql.remove_prefix(close + 1);
+  }
+}
+
+}  // namespace
+
+std::span<const ProjectionTable> projection_tables() {
+  return tables;
+}
+
+Result<void> create_projections(Database& database) {
+  LOAM_CHECK(database.execute(tables_sql));
+  return database.execute(with_times(views_sql));
+}
+
+Result<void> drop_projections(Database& database) {
+  std::string sql;
+  {
+    LOAM_TRY(found, database.prepare(
+                        "SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'view') AND "
+                        "name NOT IN ('journal', 'meta', 'snapshots', 'snapshot_parts') AND "
+                        "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type DESC, name"));
+    while (true) {
+      LOAM_TRY(row, found.step());
+      if (!row) break;
+      sql += "DROP " + std::string(found.text(0)) + " \"" + std::string(found.text(1)) + "\";";
+    }
+  }
+  return database.execute(sql);
+}
+
+}  // namespace loam::store

@@ -1,0 +1,296 @@
+#include "store/projector.hpp"
+
+#include <boost/describe/enum_to_string.hpp>
+
+#include "store/schema.hpp"
+
+namespace loam::store {
+
+namespace {
+
+template <class Enum>
+std::string_view name(Enum value) {
+  return boost::describe::enum_to_string(value, "?");
+}
+template <class Tag>
+std::int64_t number(Id<Tag> id) {
+  return static_cast<std::int64_t>(id.value);
+}
+template <class Tag>
+std::optional<std::int64_t> number_if(Id<Tag> id) {
+  if (!id.valid()) return std::nullopt;
+  return number(id);
+}
+template <class Unit>
+std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quantity) {
+  if (!quantity) return std::nullopt;
+  return quantity->value;
+}
+
+}  // namespace
+
+// One statement a member, in the order of the list below.
+#define LOAM_PROJECTOR_STATEMENTS(X)                                                              \
+  X(insert_node, "INSERT INTO nodes VALUES(?,?,?,?,?,?)")                                         \
+  X(put_device,                                                                                   \
+    "INSERT INTO devices VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,'healthy','',0,?) ON CONFLICT(id) DO "   \
+    "UPDATE SET node_id=excluded.node_id, node_index=excluded.node_index, uuid=excluded.uuid, "   \
+    "type=excluded.type, backend=excluded.backend, driver_version=excluded.driver_version, "      \
+    "memory_mib=excluded.memory_mib, factors_source=excluded.factors_source, "                    \
+    "general_milli_ce=excluded.general_milli_ce, train_milli_ce=excluded.train_milli_ce, "        \
+    "prefill_milli_ce=excluded.prefill_milli_ce, decode_milli_ce=excluded.decode_milli_ce")       \
+  X(set_health, "UPDATE devices SET health=?2, health_reason=?3 WHERE id=?1")                     \
+  X(set_draining, "UPDATE devices SET draining=?2 WHERE id=?1")                                   \
+  X(put_tenant,                                                                                   \
+    "INSERT INTO tenants VALUES(?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET "             \
+    "name=excluded.name, payment=excluded.payment, currency=excluded.currency, "                  \
+    "credit_limit=excluded.credit_limit, discount_basis_points=excluded.discount_basis_points, "  \
+    "quota_milli_ce=excluded.quota_milli_ce, quota_memory_mib=excluded.quota_memory_mib, "        \
+    "quota_tasks=excluded.quota_tasks, quota_queued=excluded.quota_queued")                       \
+  X(insert_card, "INSERT INTO rate_cards VALUES(?,?,?,?,?,?)")                                    \
+  X(insert_task,                                                                                  \
+    "INSERT INTO tasks VALUES(?1,?2,?3,'waiting','none',NULL,'',?4,?5,?6,?7,?8,?9,?10,?11,?12,"    \
+    "?13,?14,?15,NULL,NULL,NULL,0,0,0,(SELECT currency FROM tenants WHERE id=?2),'0','0','0',"     \
+    "?16,?17)")                                                                                   \
+  X(grant_task,                                                                                   \
+    "UPDATE tasks SET state='starting', lease_id=?2, attempts=attempts+1 WHERE id=?1")            \
+  X(start_task,                                                                                   \
+    "UPDATE tasks SET state='running', started_ms=coalesce(started_ms, ?2) "                      \
+    "WHERE id=(SELECT task_id FROM leases WHERE id=?1)")                                          \
+  X(stop_task,                                                                                    \
+    "UPDATE tasks SET state='stopping' WHERE id=(SELECT task_id FROM leases WHERE id=?1)")        \
+  X(rate_task,                                                                                    \
+    "UPDATE tasks SET billed_ms=billed_ms+?3, list=money_add(list,?4), "                          \
+    "discount=money_add(discount,?5), net=money_add(net,?6) WHERE id=?1 AND currency=?2")         \
+  X(end_task,                                                                                     \
+    "UPDATE tasks SET run_ms=run_ms+(SELECT coalesce(?2-started_ms, 0) FROM leases WHERE id=?1) " \
+    "WHERE id=(SELECT task_id FROM leases WHERE id=?1)")                                          \
+  X(set_state, "UPDATE tasks SET state=?2, reason=?3 WHERE id=?1")                                \
+  X(finish_task,                                                                                  \
+    "UPDATE tasks SET state='finished', outcome=?2, exit_code=?3, reason=?4, finished_ms=?5 "     \
+    "WHERE id=?1")                                                                                \
+  X(insert_lease,                                                                                 \
+    "INSERT INTO leases SELECT ?1,?2,tenant_id,?3,?4,?5,?6,?7,NULL,NULL,NULL,'none',NULL,NULL "    \
+    "FROM tasks WHERE id=?2")                                                                     \
+  X(start_lease, "UPDATE leases SET started_ms=?2, stop_at_ms=?3 WHERE id=?1")                    \
+  X(stop_lease, "UPDATE leases SET stop_reason=?2 WHERE id=?1")                                   \
+  X(end_lease,                                                                                    \
+    "UPDATE leases SET ended_ms=?2, device_time_ms=?3, memory_peak_mib=?4 WHERE id=?1")           \
+  X(insert_slice, "INSERT INTO slices VALUES(?,?,?,?,?)")                                         \
+  X(insert_usage, "INSERT INTO usage VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")                      \
+  X(insert_transaction, "INSERT INTO transactions VALUES(?,?,?,?,?,?)")                           \
+  X(insert_posting, "INSERT INTO postings VALUES(?,?,?,?,?,?,?)")                                 \
+  X(insert_invoice, "INSERT INTO invoices VALUES(?,?,?,?,?,?,?)")                                 \
+  X(insert_line, "INSERT INTO invoice_lines VALUES(?,?,?,?,?,?,?,?,?,?,?)")                       \
+  X(set_mark, "UPDATE meta SET value=?2 WHERE key=?1")
+
+struct Projector::Statements {
+  explicit Statements(Database& owner) : database(owner) {}
+
+#define LOAM_DECLARE_STATEMENT(member, sql) Statement member;
+  LOAM_PROJECTOR_STATEMENTS(LOAM_DECLARE_STATEMENT)
+#undef LOAM_DECLARE_STATEMENT
+
+  Result<void> prepare_all() {
+    LOAM_CHECK(add_money_functions(database));
+#define LOAM_PREPARE_STATEMENT(member, sql)          \
+  {                                                  \
+    LOAM_TRY(prepared, database.prepare(sql));       \
+    member = std::move(prepared);                    \
+  }
+    LOAM_PROJECTOR_STATEMENTS(LOAM_PREPARE_STATEMENT)
+#undef LOAM_PREPARE_STATEMENT
+    return {};
+  }
+
+  // An update of a row that must be there: an event about a thing that was never made is damage.
+  template <class... T>
+  Result<void> update(Statement& statement, const std::string& what, const T&... values) {
+    LOAM_CHECK(statement.run(values...));
+    if (database.changes() == 1) return {};
+    return Error{ErrorKind::corrupt, "the projections hold no row for " + what,
+                 "check the journal with `loam verify`"};
+  }
+
+  Result<void> on(const Record& record, const NodeAttached& e) {
+    return insert_node.run(number(e.node), std::string_view(e.name), std::string_view(e.region),
+                           e.cpu.value, e.memory.value, record.at);
+  }
+
+  Result<void> on(const Record& record, const DeviceAttached& e) {
+    const DeviceFacts& facts = e.facts;
+    return put_device.run(
+        number(e.device), number(e.node), static_cast<std::int64_t>(e.index),
+        std::string_view(facts.uuid), std::string_view(facts.type), name(facts.backend),
+        std::string_view(facts.driver_version), facts.memory.value,
+        std::string_view(facts.factors_source), facts.factors.general.value,
+        facts.factors.train.value, facts.factors.prefill.value, facts.factors.decode.value,
+        record.at);
+  }
+
+  Result<void> on(const Record&, const DeviceHealthChanged& e) {
+    return update(set_health, e.device.text(), number(e.device), name(e.health),
+                  std::string_view(e.reason));
+  }
+
+  Result<void> on(const Record&, const DeviceDrainChanged& e) {
+    return update(set_draining, e.device.text(), number(e.device), std::int64_t{e.draining});
+  }
+
+  Result<void> put(const Record& record, TenantId tenant, const TenantSpec& spec) {
+    const std::string limit = amount_text(spec.credit_limit);
+    return put_tenant.run(number(tenant), std::string_view(spec.name), name(spec.payment),
+                          spec.currency.code(), std::string_view(limit), spec.discount.value,
+                          value_if(spec.quota.ce), value_if(spec.quota.memory), spec.quota.tasks,
+                          spec.quota.queued, record.at);
+  }
+  Result<void> on(const Record& record, const TenantCreated& e) {
+    return put(record, e.tenant, e.spec);
+  }
+  Result<void> on(const Record& record, const TenantChanged& e) {
+    return put(record, e.tenant, e.spec);
+  }
+
+  Result<void> on(const Record& record, const RateCardPublished& e) {
+    const std::string price = amount_text(e.card.on_demand);
+    return insert_card.run(number(e.card.id), e.card.effective_from, e.card.currency.code(),
+                           std::string_view(price), e.card.ce_per_gibibyte.value, record.at);
+  }
+
+  Result<void> on(const Record& record, const TransactionPosted& e) {
+    const Transaction& transaction = e.transaction;
+    LOAM_CHECK(insert_transaction.run(number(transaction.id), record.at, name(transaction.kind),
+                                      number(transaction.tenant), number_if(transaction.task),
+                                      std::string_view(transaction.note)));
+    std::int64_t position = 0;
+    for (const Posting& posting : transaction.postings) {
+      const std::string account = to_text(posting.account);
+      const std::string amount = amount_text(posting.amount);
+      LOAM_CHECK(insert_posting.run(number(transaction.id), ++position, std::string_view(account),
+                                    name(posting.account.kind), number_if(posting.account.tenant),
+                                    posting.amount.currency().code(), std::string_view(amount)));
+    }
+    return {};
+  }
+
+  Result<void> on(const Record& record, const TaskAccepted& e) {
+    const TaskSpec& spec = e.spec;
+    const std::string actor = record.actor.issuer + ":" + record.actor.subject;
+    return insert_task.run(
+        number(e.task), number(e.tenant), std::string_view(spec.name),
+        std::string_view(spec.attribution.project), std::string_view(spec.attribution.environment),
+        std::string_view(spec.attribution.model), name(spec.purchase_model), name(spec.tariff),
+        std::string_view(spec.service_class), value_if(spec.request.ce),
+        value_if(spec.request.share), value_if(spec.request.memory), spec.request.devices,
+        spec.limit.ms, record.at, std::string_view(actor),
+        static_cast<std::int64_t>(record.sequence));
+  }
+
+  Result<void> on(const Record& record, const LeaseGranted& e) {
+    LOAM_CHECK(update(insert_lease, e.task.text(), number(e.lease), number(e.task),
+                      static_cast<std::int64_t>(e.epoch.value), e.ce.value, e.billable_ce.value,
+                      name(e.isolation), record.at));
+    std::int64_t position = 0;
+    for (const Slice& slice : e.slices)
+      LOAM_CHECK(insert_slice.run(number(e.lease), ++position, number(slice.device),
+                                  slice.share.value, slice.memory.value));
+    return update(grant_task, e.task.text(), number(e.task), number(e.lease));
+  }
+
+  Result<void> on(const Record&, const AttemptStarted& e) {
+    LOAM_CHECK(update(start_lease, e.lease.text(), number(e.lease), e.started_at, e.stop_at));
+    return update(start_task, e.lease.text(), number(e.lease), e.started_at);
+  }
+
+  Result<void> on(const Record&, const StopRequested& e) {
+    LOAM_CHECK(update(stop_lease, e.lease.text(), number(e.lease), name(e.reason)));
+    return update(stop_task, e.lease.text(), number(e.lease));
+  }
+
+  Result<void> on(const Record&, const UsageRated& e) {
+    const UsageRecord& r = e.record;
+    const std::string unit_price = amount_text(r.unit_price);
+    const std::string list = amount_text(r.list);
+    const std::string discount = amount_text(r.list - r.net);
+    const std::string net = amount_text(r.net);
+    LOAM_CHECK(insert_usage.run(number(r.id), number(r.lease), number(r.task), number(r.tenant),
+                                r.from, r.to, r.billable_ce.value, r.memory.value, number(r.card),
+                                name(r.purchase_model), r.net.currency().code(),
+                                std::string_view(unit_price), std::string_view(list),
+                                std::string_view(discount), std::string_view(net)));
+    return update(rate_task, r.task.text() + " in " + std::string(r.net.currency().code()),
+                  number(r.task), r.net.currency().code(), r.length().ms, std::string_view(list),
+                  std::string_view(discount), std::string_view(net));
+  }
+
+  Result<void> on(const Record&, const LeaseEnded& e) {
+    LOAM_CHECK(update(end_lease, e.lease.text(), number(e.lease), e.ended_at, e.device_time.ms,
+                      e.memory_peak.value));
+    return update(end_task, e.lease.text(), number(e.lease), e.ended_at);
+  }
+
+  Result<void> on(const Record&, const TaskRequeued& e) {
+    return update(set_state, e.task.text(), number(e.task), name(TaskState::waiting),
+                  std::string_view(e.reason));
+  }
+
+  Result<void> on(const Record&, const TaskPaused& e) {
+    return update(set_state, e.task.text(), number(e.task), name(TaskState::paused),
+                  std::string_view());
+  }
+
+  Result<void> on(const Record& record, const TaskFinished& e) {
+    return update(finish_task, e.task.text(), number(e.task), name(e.outcome), e.exit_code,
+                  std::string_view(e.reason), record.at);
+  }
+
+  Result<void> on(const Record& record, const InvoiceIssued& e) {
+    const Invoice& invoice = e.invoice;
+    const std::string total = amount_text(invoice.total);
+    LOAM_CHECK(insert_invoice.run(number(invoice.id), number(invoice.tenant),
+                                  invoice.currency.code(), invoice.from, invoice.to, record.at,
+                                  std::string_view(total)));
+    std::int64_t position = 0;
+    for (const InvoiceLine& line : invoice.lines) {
+      const std::string unit_price = amount_text(line.key.unit_price);
+      const std::string list = amount_text(line.list);
+      const std::string net = amount_text(line.net);
+      const std::string payable = amount_text(line.payable);
+      LOAM_CHECK(insert_line.run(
+          number(invoice.id), ++position, std::string_view(line.key.project),
+          std::string_view(line.key.environment), std::string_view(line.key.model),
+          name(line.key.purchase_model), std::string_view(unit_price), line.milli_ce_ms,
+          std::string_view(list), std::string_view(net), std::string_view(payable)));
+    }
+    return {};
+  }
+
+  // Idempotency keys live in the state and its snapshots; nobody asks the tables for them.
+  Result<void> on(const Record&, const RequestRecorded&) { return {}; }
+  Result<void> on(const Record&, const RequestsForgotten&) { return {}; }
+
+  Database& database;
+};
+
+Projector::Projector(std::unique_ptr<Statements> statements) : statements_(std::move(statements)) {}
+Projector::Projector(Projector&&) noexcept = default;
+Projector& Projector::operator=(Projector&&) noexcept = default;
+Projector::~Projector() = default;
+
+Result<Projector> Projector::prepare(Database& database) {
+  auto statements = std::make_unique<Statements>(database);
+  LOAM_CHECK(statements->prepare_all());
+  return Projector(std::move(statements));
+}
+
+Result<void> Projector::apply(const Record& record) {
+  return std::visit([&](const auto& event) { return statements_->on(record, event); },
+                    record.event);
+}
+
+Result<void> Projector::mark(std::uint64_t sequence) {
+  const std::string text = std::to_string(sequence);
+  return statements_->set_mark.run(meta_key::projection_sequence, std::string_view(text));
+}
+
+}  // namespace loam::store

@@ -1,0 +1,498 @@
+#include "store/queries.hpp"
+
+#include <boost/describe/enum_to_string.hpp>
+
+#include "domain/event_codec.hpp"
+#include "store/columns.hpp"
+#include "store/journal_reader.hpp"
+
+namespace loam::store {
+
+namespace {
+
+constexpr std::size_t idle_connections_max = 4;
+constexpr std::int64_t page_max = 1000;
+
+template <class Tag>
+std::int64_t number(Id<Tag> id) {
+  return static_cast<std::int64_t>(id.value);
+}
+
+constexpr std::string_view task_columns =
+    "t.id, t.tenant_id, n.name, t.name, t.state, t.outcome, t.exit_code, t.reason, t.project, "
+    "t.environment, t.model, t.purchase_model, t.tariff, t.service_class, t.asked_milli_ce, "
+    "t.asked_milli_device, t.asked_memory_mib, t.limit_ms, t.submitted_ms, t.started_ms, "
+    "t.finished_ms, t.attempts, t.lease_id, "
+    "(SELECT group_concat(dn.name || '/' || d.node_index, ', ') FROM slices s JOIN devices d ON "
+    "d.id = s.device_id JOIN nodes dn ON dn.id = d.node_id WHERE s.lease_id = t.lease_id), "
+    "t.run_ms, t.billed_ms, t.currency, t.list, t.discount, t.net, t.submitted_by "
+    "FROM tasks t JOIN tenants n ON n.id = t.tenant_id ";
+
+Result<TaskRow> read_task(const Statement& statement) {
+  Columns columns(statement);
+  TaskRow row;
+  row.id = columns.id<TaskId>();
+  row.tenant = columns.id<TenantId>();
+  row.tenant_name = columns.text();
+  row.name = columns.text();
+  row.state = columns.enumerator<TaskState>();
+  row.outcome = columns.enumerator<TaskOutcome>();
+  row.exit_code = columns.optional_integer();
+  row.reason = columns.text();
+  row.project = columns.text();
+  row.environment = columns.text();
+  row.model = columns.text();
+  row.purchase_model = columns.enumerator<PurchaseModel>();
+  row.tariff = columns.enumerator<Tariff>();
+  row.service_class = columns.text();
+  row.ce = columns.optional<MilliCe>();
+  row.share = columns.optional<MilliDevice>();
+  row.memory = columns.optional<Mebibytes>();
+  row.limit = columns.duration();
+  row.submitted_at = columns.instant();
+  row.started_at = columns.instant();
+  row.finished_at = columns.instant();
+  row.attempts = columns.integer();
+  row.lease = columns.id<LeaseId>();
+  row.device = columns.text();
+  row.run_time = columns.duration();
+  row.billed_time = columns.duration();
+  const Currency currency = columns.currency();
+  row.list = columns.money(currency);
+  row.discount = columns.money(currency);
+  row.net = columns.money(currency);
+  row.submitted_by = columns.text();
+  LOAM_CHECK(columns.done("task " + row.id.text()));
+  return row;
+}
+
+// Runs a bound statement to its end, reading each row with `read`.
+template <class Read>
+auto read_all(Statement& statement, const Read& read)
+    -> Result<std::vector<typename decltype(read(statement))::value_type>> {
+  std::vector<typename decltype(read(statement))::value_type> rows;
+  while (true) {
+    LOAM_TRY(more, statement.step());
+    if (!more) return rows;
+    LOAM_TRY(row, read(statement));
+    rows.push_back(std::move(row));
+  }
+}
+
+std::string tasks_sql(const TaskFilter& filter, bool after) {
+  std::string sql = "SELECT " + std::string(task_columns) + "WHERE 1 ";
+  if (after) sql += "AND t.id < ?1 ";
+  if (filter.tenant) sql += "AND t.tenant_id = ?2 ";
+  if (!filter.name_prefix.empty()) sql += "AND substr(t.name, 1, length(?3)) = ?3 ";
+  if (filter.since) sql += "AND t.submitted_ms >= ?4 ";
+  if (!filter.states.empty()) {
+    bool alive = true;
+    std::string names;
+    for (const TaskState state : filter.states) {
+      alive = alive && state != TaskState::finished;
+      names += (names.empty() ? "'" : ", '") +
+               std::string(boost::describe::enum_to_string(state, "?")) + "'";
+    }
+    sql += "AND t.state IN (" + names + ") ";
+    // Says in the index's own words that the small index of live tasks will do.
+    if (alive) sql += "AND t.state <> 'finished' ";
+  }
+  return sql + "ORDER BY t.id DESC LIMIT ?5";
+}
+
+Result<SliceRow> read_slice(const Statement& statement) {
+  Columns columns(statement);
+  SliceRow row;
+  row.device = columns.id<DeviceId>();
+  row.name = columns.text();
+  row.device_type = columns.text();
+  row.share = columns.quantity<MilliDeviceUnit>();
+  row.memory = columns.quantity<MebibytesUnit>();
+  LOAM_CHECK(columns.done("a slice"));
+  return row;
+}
+
+Result<LeaseRow> read_lease(const Statement& statement) {
+  Columns columns(statement);
+  LeaseRow row;
+  row.id = columns.id<LeaseId>();
+  row.task = columns.id<TaskId>();
+  row.epoch = Epoch{static_cast<std::uint32_t>(columns.integer())};
+  row.ce = columns.quantity<MilliCeUnit>();
+  row.billable_ce = columns.quantity<MilliCeUnit>();
+  row.isolation = columns.enumerator<Isolation>();
+  row.granted_at = columns.instant();
+  row.started_at = columns.instant();
+  row.stop_at = columns.instant();
+  row.ended_at = columns.instant();
+  row.stop_reason = columns.enumerator<StopReason>();
+  row.device_time = columns.optional<Duration>();
+  row.memory_peak = columns.optional<Mebibytes>();
+  LOAM_CHECK(columns.done("lease " + row.id.text()));
+  return row;
+}
+
+Result<std::vector<LeaseRow>> leases_of(Database& database, TaskId task) {
+  LOAM_TRY(query, database.prepare(
+                      "SELECT id, task_id, epoch, milli_ce, billable_milli_ce, isolation, "
+                      "granted_ms, started_ms, stop_at_ms, ended_ms, stop_reason, "
+                      "device_time_ms, memory_peak_mib FROM leases WHERE task_id = ? ORDER BY id"));
+  query.bind_all(number(task));
+  LOAM_TRY(leases, read_all(query, read_lease));
+  LOAM_TRY(slices, database.prepare(
+                       "SELECT s.device_id, n.name || '/' || d.node_index, d.type, s.milli_device, "
+                       "s.memory_mib FROM slices s JOIN devices d ON d.id = s.device_id "
+                       "JOIN nodes n ON n.id = d.node_id WHERE s.lease_id = ? ORDER BY s.position"));
+  for (LeaseRow& lease : leases) {
+    slices.bind_all(number(lease.id));
+    LOAM_TRY(rows, read_all(slices, read_slice));
+    lease.slices = std::move(rows);
+    slices.reset();
+  }
+  return leases;
+}
+
+// The specification as the journal holds it.
+Result<TaskSpec> spec_of(Database& database, TaskId task) {
+  LOAM_TRY(query, database.prepare(
+                      "SELECT j.type, j.version, j.payload FROM tasks t "
+                      "JOIN journal j ON j.seq = t.accepted_seq WHERE t.id = ?"));
+  query.bind_all(number(task));
+  LOAM_TRY(there, query.step());
+  if (there) {
+    LOAM_TRY(event, decode(EncodedEvent{std::string(query.text(0)),
+                                        static_cast<int>(query.integer(1)),
+                                        std::string(query.text(2))}));
+    if (auto* accepted = std::get_if<TaskAccepted>(&event); accepted && accepted->task == task)
+      return std::move(accepted->spec);
+  }
+  return Error{ErrorKind::corrupt, "the journal does not hold the acceptance of " + task.text(),
+               "run `loam verify`"};
+}
+
+Result<UsageRecord> read_usage(const Statement& statement) {
+  Columns columns(statement);
+  UsageRecord record;
+  record.id = columns.id<UsageId>();
+  record.lease = columns.id<LeaseId>();
+  record.task = columns.id<TaskId>();
+  record.tenant = columns.id<TenantId>();
+  record.from = columns.instant();
+  record.to = columns.instant();
+  record.billable_ce = columns.quantity<MilliCeUnit>();
+  record.memory = columns.quantity<MebibytesUnit>();
+  record.card = columns.id<RateCardId>();
+  record.purchase_model = columns.enumerator<PurchaseModel>();
+  const Currency currency = columns.currency();
+  record.unit_price = columns.money(currency);
+  record.list = columns.money(currency);
+  record.net = columns.money(currency);
+  LOAM_CHECK(columns.done("usage " + record.id.text()));
+  return record;
+}
+
+constexpr std::string_view usage_columns =
+    "u.id, u.lease_id, u.task_id, u.tenant_id, u.from_ms, u.to_ms, u.billable_milli_ce, "
+    "u.memory_mib, u.rate_card_id, u.purchase_model, u.currency, u.unit_price, u.list, u.net ";
+
+// Adds a record to the line it belongs to: the last one, or a new one.
+void add_to_bill(Bill& bill, const UsageRecord& record) {
+  const bool same = !bill.lines.empty() && bill.lines.back().task == record.task &&
+                    bill.lines.back().unit_price == record.unit_price &&
+                    bill.lines.back().billable_ce == record.billable_ce &&
+                    bill.lines.back().purchase_model == record.purchase_model;
+  const Money zero = Money::zero(bill.currency);
+  if (!same)
+    bill.lines.push_back({record.task, {}, {}, {}, {}, record.purchase_model, record.billable_ce,
+                          Duration{}, record.unit_price, zero, zero, zero});
+  BillLine& line = bill.lines.back();
+  const Money discount = record.list - record.net;
+  line.length += record.length();
+  line.list += record.list;
+  line.discount += discount;
+  line.net += record.net;
+  bill.length += record.length();
+  bill.list += record.list;
+  bill.discount += discount;
+  bill.net += record.net;
+}
+
+Result<void> name_lines(Database& database, Bill& bill) {
+  LOAM_TRY(query, database.prepare(
+                      "SELECT name, project, environment, model FROM tasks WHERE id = ?"));
+  for (std::size_t i = 0; i < bill.lines.size(); ++i) {
+    BillLine& line = bill.lines[i];
+    if (i > 0 && bill.lines[i - 1].task == line.task) {
+      const BillLine& before = bill.lines[i - 1];
+      line.name = before.name;
+      line.project = before.project;
+      line.environment = before.environment;
+      line.model = before.model;
+      continue;
+    }
+    query.bind_all(number(line.task));
+    LOAM_TRY(there, query.step());
+    if (there) {
+      Columns columns(query);
+      line.name = columns.text();
+      line.project = columns.text();
+      line.environment = columns.text();
+      line.model = columns.text();
+    }
+    query.reset();
+  }
+  return {};
+}
+
+Result<void> prove_lines(Database& database, Bill& bill) {
+  LOAM_TRY(query,
+           database.prepare(
+               "SELECT (SELECT coalesce(sum(ended_ms - started_ms), 0) FROM leases "
+               "WHERE task_id = ?1 AND ended_ms IS NOT NULL AND started_ms IS NOT NULL), "
+               "(SELECT coalesce(sum(to_ms - from_ms), 0) FROM usage WHERE task_id = ?1), "
+               "EXISTS(SELECT 1 FROM leases WHERE task_id = ?1 AND ended_ms IS NULL)"));
+  for (const BillLine& line : bill.lines) {
+    if (!bill.proof.empty() && bill.proof.back().task == line.task) continue;
+    query.bind_all(number(line.task));
+    LOAM_CHECK(query.step());
+    Columns columns(query);
+    BilledTime proof;
+    proof.task = line.task;
+    proof.run_time = columns.duration();
+    proof.billed_time = columns.duration();
+    proof.attempt_open = columns.integer() != 0;
+    bill.proof.push_back(proof);
+    query.reset();
+  }
+  return {};
+}
+
+// The currency of a tenant's usage is its own; a tenant unknown here has an empty bill.
+Result<Currency> currency_of(Database& database, TenantId tenant) {
+  LOAM_TRY(query, database.prepare("SELECT currency FROM tenants WHERE id = ?"));
+  query.bind_all(number(tenant));
+  LOAM_TRY(there, query.step());
+  if (!there) return Currency();
+  Columns columns(query);
+  const Currency currency = columns.currency();
+  LOAM_CHECK(columns.done(tenant.text()));
+  return currency;
+}
+
+Result<InvoiceRow> read_invoice(const Statement& statement) {
+  Columns columns(statement);
+  InvoiceRow row;
+  row.invoice.id = columns.id<InvoiceId>();
+  row.invoice.tenant = columns.id<TenantId>();
+  row.invoice.currency = columns.currency();
+  row.invoice.from = columns.instant();
+  row.invoice.to = columns.instant();
+  row.issued_at = columns.instant();
+  row.invoice.total = columns.money(row.invoice.currency);
+  LOAM_CHECK(columns.done("invoice " + row.invoice.id.text()));
+  return row;
+}
+
+Result<InvoiceLine> read_line(const Statement& statement, Currency currency) {
+  Columns columns(statement);
+  InvoiceLine line;
+  line.key.project = columns.text();
+  line.key.environment = columns.text();
+  line.key.model = columns.text();
+  line.key.purchase_model = columns.enumerator<PurchaseModel>();
+  line.key.unit_price = columns.money(currency);
+  line.milli_ce_ms = columns.integer();
+  line.list = columns.money(currency);
+  line.net = columns.money(currency);
+  line.payable = columns.money(currency);
+  LOAM_CHECK(columns.done("an invoice line"));
+  return line;
+}
+
+Result<TransactionRow> read_transaction(const Statement& statement) {
+  Columns columns(statement);
+  TransactionRow row;
+  row.transaction.id = columns.id<TransactionId>();
+  row.at = columns.instant();
+  row.transaction.kind = columns.enumerator<TransactionKind>();
+  row.transaction.tenant = columns.id<TenantId>();
+  row.transaction.task = columns.id<TaskId>();
+  row.transaction.note = columns.text();
+  LOAM_CHECK(columns.done("transaction " + row.transaction.id.text()));
+  return row;
+}
+
+Result<Posting> read_posting(const Statement& statement) {
+  Columns columns(statement);
+  Posting posting;
+  posting.account.kind = columns.enumerator<AccountKind>();
+  posting.account.tenant = columns.id<TenantId>();
+  posting.account.currency = columns.currency();
+  posting.amount = columns.money(posting.account.currency);
+  LOAM_CHECK(columns.done("a posting"));
+  return posting;
+}
+
+}  // namespace
+
+// A connection for the length of one call, inside one read transaction: all of an answer is of
+// one moment.
+class Queries::Borrowed {
+ public:
+  static Result<Borrowed> take(Queries& owner) {
+    LOAM_TRY(database, owner.connect());
+    LOAM_CHECK(database.execute("BEGIN"));
+    return Borrowed(owner, std::move(database));
+  }
+  Borrowed(Borrowed&& other) noexcept
+      : owner_(std::exchange(other.owner_, nullptr)), database_(std::move(other.database_)) {}
+  Borrowed& operator=(Borrowed&&) = delete;
+  ~Borrowed() {
+    if (owner_ == nullptr) return;
+    database_.roll_back();
+    owner_->give_back(std::move(database_));
+  }
+  Database& operator*() { return database_; }
+  Database* operator->() { return &database_; }
+
+ private:
+  Borrowed(Queries& owner, Database database) : owner_(&owner), database_(std::move(database)) {}
+  Queries* owner_;
+  Database database_;
+};
+
+Queries::Queries(std::string path) : path_(std::move(path)) {}
+Queries::~Queries() = default;
+
+Result<Database> Queries::connect() {
+  {
+    const std::lock_guard hold(guard_);
+    if (!idle_.empty()) {
+      Database database = std::move(idle_.back());
+      idle_.pop_back();
+      return database;
+    }
+  }
+  return Database::open(path_, OpenMode::read_only);
+}
+
+void Queries::give_back(Database database) {
+  const std::lock_guard hold(guard_);
+  if (idle_.size() < idle_connections_max) idle_.push_back(std::move(database));
+}
+
+Result<TaskPage> Queries::list_tasks(const TaskFilter& filter, TaskId after, std::int64_t limit) {
+  if (limit < 1 || limit > page_max)
+    return invalid("a page of " + std::to_string(limit) + " tasks", "ask for 1 to 1000");
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query, database->prepare(tasks_sql(filter, after.valid())));
+  if (after.valid()) query.bind(1, number(after));
+  if (filter.tenant) query.bind(2, number(*filter.tenant));
+  if (!filter.name_prefix.empty()) query.bind(3, std::string_view(filter.name_prefix));
+  if (filter.since) query.bind(4, filter.since->ms);
+  // One more than asked: whether there is a next page.
+  query.bind(5, limit + 1);
+  LOAM_TRY(tasks, read_all(query, read_task));
+  TaskPage page{std::move(tasks), {}};
+  if (static_cast<std::int64_t>(page.tasks.size()) > limit) {
+    page.tasks.pop_back();
+    page.next = page.tasks.back().id;
+  }
+  return page;
+}
+
+Result<TaskDetail> Queries::task(TaskId id) {
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query, database->prepare("SELECT " + std::string(task_columns) + "WHERE t.id = ?"));
+  query.bind_all(number(id));
+  LOAM_TRY(there, query.step());
+  if (!there)
+    return Error{ErrorKind::not_found, "there is no task " + id.text(),
+                 "see the tasks with `loam ps --all`"};
+  LOAM_TRY(row, read_task(query));
+  LOAM_TRY(spec, spec_of(*database, id));
+  LOAM_TRY(leases, leases_of(*database, id));
+  return TaskDetail{std::move(row), std::move(spec), std::move(leases)};
+}
+
+Result<std::vector<UsageRecord>> Queries::usage(TaskId id) {
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query, database->prepare("SELECT " + std::string(usage_columns) +
+                                    "FROM usage u WHERE u.task_id = ? ORDER BY u.id"));
+  query.bind_all(number(id));
+  return read_all(query, read_usage);
+}
+
+Result<Bill> Queries::bill(TenantId tenant, Instant from, Instant to) {
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(currency, currency_of(*database, tenant));
+  Bill bill;
+  bill.tenant = tenant;
+  bill.currency = currency;
+  bill.list = bill.discount = bill.net = Money::zero(currency);
+  LOAM_TRY(query, database->prepare("SELECT " + std::string(usage_columns) +
+                                    "FROM usage u WHERE u.tenant_id = ? AND u.from_ms >= ? AND "
+                                    "u.from_ms < ? ORDER BY u.task_id, u.from_ms, u.id"));
+  query.bind_all(number(tenant), from.ms, to.ms);
+  while (true) {
+    LOAM_TRY(more, query.step());
+    if (!more) break;
+    LOAM_TRY(record, read_usage(query));
+    if (record.net.currency() != currency)
+      return Error{ErrorKind::corrupt,
+                   "usage " + record.id.text() + " is in " +
+                       std::string(record.net.currency().code()) + ", its tenant pays in " +
+                       std::string(currency.code()),
+                   "run `loam verify`"};
+    add_to_bill(bill, record);
+  }
+  LOAM_CHECK(name_lines(*database, bill));
+  LOAM_CHECK(prove_lines(*database, bill));
+  return bill;
+}
+
+Result<std::vector<InvoiceRow>> Queries::invoices(TenantId tenant) {
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query, database->prepare("SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, total "
+                                    "FROM invoices WHERE tenant_id = ? ORDER BY id DESC"));
+  query.bind_all(number(tenant));
+  LOAM_TRY(rows, read_all(query, read_invoice));
+  LOAM_TRY(lines, database->prepare(
+                      "SELECT project, environment, model, purchase_model, unit_price, "
+                      "milli_ce_ms, list, net, payable FROM invoice_lines WHERE invoice_id = ? "
+                      "ORDER BY position"));
+  for (InvoiceRow& row : rows) {
+    lines.bind_all(number(row.invoice.id));
+    LOAM_TRY(found, read_all(lines, [&](const Statement& statement) {
+               return read_line(statement, row.invoice.currency);
+             }));
+    row.invoice.lines = std::move(found);
+    lines.reset();
+  }
+  return rows;
+}
+
+Result<std::vector<TransactionRow>> Queries::transactions(TenantId tenant, TransactionId after,
+                                                          std::int64_t limit) {
+  if (limit < 1 || limit > page_max)
+    return invalid("a page of " + std::to_string(limit) + " transactions", "ask for 1 to 1000");
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query, database->prepare(
+                      "SELECT id, at_ms, kind, tenant_id, task_id, note FROM transactions WHERE "
+                      "tenant_id = ?1 AND (?2 IS NULL OR id < ?2) ORDER BY id DESC LIMIT ?3"));
+  query.bind_all(number(tenant),
+                 after.valid() ? std::optional(number(after)) : std::optional<std::int64_t>(),
+                 limit);
+  LOAM_TRY(rows, read_all(query, read_transaction));
+  LOAM_TRY(postings, database->prepare("SELECT kind, tenant_id, currency, amount FROM postings "
+                                       "WHERE transaction_id = ? ORDER BY position"));
+  for (TransactionRow& row : rows) {
+    postings.bind_all(number(row.transaction.id));
+    LOAM_TRY(found, read_all(postings, read_posting));
+    row.transaction.postings = std::move(found);
+    postings.reset();
+  }
+  return rows;
+}
+
+}  // namespace loam::store

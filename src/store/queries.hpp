@@ -1,0 +1,165 @@
+// Questions about the past and the present, answered from the projections. Read only.
+// Not pure: reads a database.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "domain/lease.hpp"
+#include "domain/ledger.hpp"
+#include "store/sqlite.hpp"
+
+namespace loam::store {
+
+struct TaskRow {
+  TaskId id;
+  TenantId tenant;
+  std::string tenant_name;
+  std::string name;
+  TaskState state = TaskState::waiting;
+  TaskOutcome outcome = TaskOutcome::none;
+  std::optional<std::int64_t> exit_code;  // finished tasks only
+  std::string reason;
+  std::string project;
+  std::string environment;
+  std::string model;
+  PurchaseModel purchase_model = PurchaseModel::on_demand;
+  Tariff tariff = Tariff::flat;
+  std::string service_class;
+  // As asked.
+  std::optional<MilliCe> ce;
+  std::optional<MilliDevice> share;
+  std::optional<Mebibytes> memory;
+  Duration limit;
+  Instant submitted_at;
+  Instant started_at = Instant::never();   // of the first attempt
+  Instant finished_at = Instant::never();  // never: not finished
+  std::int64_t attempts = 0;
+  LeaseId lease;       // of the last attempt; none before the first
+  std::string device;  // "n1/0", or several with ", ", of the last attempt
+  Duration run_time;   // of ended attempts
+  Duration billed_time;
+  Money list;
+  Money discount;
+  Money net;
+  std::string submitted_by;  // "issuer:subject"
+};
+
+struct TaskFilter {
+  std::optional<TenantId> tenant;
+  std::vector<TaskState> states;  // empty: all
+  std::string name_prefix;        // empty: all
+  std::optional<Instant> since;   // submitted at or after
+};
+struct TaskPage {
+  std::vector<TaskRow> tasks;  // newest first
+  TaskId next;                 // pass as `after` for the next page; none: this was the last
+};
+
+struct SliceRow {
+  DeviceId device;
+  std::string name;  // "n1/0"
+  std::string device_type;
+  MilliDevice share;
+  Mebibytes memory;
+};
+struct LeaseRow {
+  LeaseId id;
+  TaskId task;
+  Epoch epoch;
+  MilliCe ce;
+  MilliCe billable_ce;
+  Isolation isolation = Isolation::software;
+  StopReason stop_reason = StopReason::none;
+  Instant granted_at;
+  Instant started_at = Instant::never();
+  Instant stop_at = Instant::never();
+  Instant ended_at = Instant::never();
+  std::optional<Duration> device_time;     // measured; ended leases only
+  std::optional<Mebibytes> memory_peak;    // likewise
+  std::vector<SliceRow> slices;
+};
+struct TaskDetail {
+  TaskRow task;
+  TaskSpec spec;  // as it was accepted
+  std::vector<LeaseRow> leases;  // oldest first
+};
+
+// One task at one price and size.
+struct BillLine {
+  TaskId task;
+  std::string name;
+  std::string project;
+  std::string environment;
+  std::string model;
+  PurchaseModel purchase_model = PurchaseModel::on_demand;
+  MilliCe billable_ce;
+  Duration length;
+  Money unit_price;  // list, per CE-hour
+  Money list;
+  Money discount;
+  Money net;
+};
+// That billed time is run time: over the task's whole life, from the attempts on one side and the
+// usage records on the other. Equal for every task whose attempts have ended.
+struct BilledTime {
+  TaskId task;
+  Duration run_time;     // sum of (ended - started) over its ended attempts
+  Duration billed_time;  // sum of its usage records
+  bool attempt_open = false;  // an attempt is running: the two may differ until it ends
+};
+struct Bill {
+  TenantId tenant;
+  Currency currency;
+  std::vector<BillLine> lines;  // by task, then in order of time
+  std::vector<BilledTime> proof;  // one for each task of the lines
+  Duration length;
+  Money list;
+  Money discount;
+  Money net;
+};
+
+struct InvoiceRow {
+  Invoice invoice;
+  Instant issued_at;
+};
+struct TransactionRow {
+  Transaction transaction;
+  Instant at;
+};
+
+// Thread-safe: each call uses a connection of its own, kept for the next one.
+class Queries {
+ public:
+  // Requires an open journal at `path` (SqliteJournal::path()).
+  explicit Queries(std::string path);
+  ~Queries();
+
+  // At most `limit` tasks (1 … 1000) older than `after`. Cost: a page, or a scan of the tasks where
+  // a filter by name or finished state finds few.
+  Result<TaskPage> list_tasks(const TaskFilter& filter, TaskId after, std::int64_t limit);
+  // ErrorKind::not_found for an unknown one.
+  Result<TaskDetail> task(TaskId id);
+  Result<std::vector<UsageRecord>> usage(TaskId id);  // oldest first
+
+  // Usage that begins in [from, to). A tenant without usage has an empty bill.
+  Result<Bill> bill(TenantId tenant, Instant from, Instant to);
+  Result<std::vector<InvoiceRow>> invoices(TenantId tenant);  // newest first
+  // Newest first, older than `after` (none: from the newest), at most `limit` (1 … 1000).
+  Result<std::vector<TransactionRow>> transactions(TenantId tenant, TransactionId after,
+                                                   std::int64_t limit);
+
+ private:
+  class Borrowed;
+  Result<Database> connect();
+  void give_back(Database database);
+
+  std::string path_;
+  std::mutex guard_;
+  std::vector<Database> idle_;
+};
+
+}  // namespace loam::store

@@ -1,0 +1,75 @@
+# shellcheck shell=bash
+# tidying.sh: layout and lint. Sourced by ./dev.
+
+# Every source file of our own, NUL-separated.
+source_files() {
+  find src tests bench demo -type f \
+    \( -name '*.cpp' -o -name '*.hpp' -o -name '*.c' -o -name '*.h' \) -print0
+}
+
+# Every script that is run by itself, NUL-separated; those that ./dev sources are checked with it.
+shell_files() {
+  grep -l -Z -m 1 -r -E '^#!.*(bash|/sh)' dev .ci tools tests
+}
+
+command_fmt() {
+  local -a mode=(-i)
+  case ${1:-} in
+    "") ;;
+    --check) mode=(--dry-run -Werror) ;;
+    *) usage_fault "fmt does not know '$1'" ;;
+  esac
+  steps_total=2
+  step_setup tidy
+  step "layout"
+  source_files | xargs -0 -r -n 40 clang-format "${mode[@]}" ||
+    fail "files are laid out differently (above)" "./dev fmt"
+}
+
+# The .cpp files that differ from the main branch, NUL-separated; all without git or with --all.
+files_to_lint() {
+  local base
+  if [[ ${1:-} != --all ]] && base="$(git merge-base HEAD main 2>/dev/null)"; then
+    { git diff -z --name-only --diff-filter=d "$base" && git ls-files -z --others --exclude-standard; } |
+      grep -z -E '^(src|tests|bench|demo)/.*\.cpp$' || true
+  else
+    find src tests bench demo -type f -name '*.cpp' -print0
+  fi
+}
+
+# Lints the files that the release build compiles, and names those that it does not.
+run_clang_tidy() {
+  local log="$log_dir/clang-tidy.log" file
+  local -a files=()
+  while IFS= read -r -d '' file; do
+    if grep -q -F "\"$root/$file\"" build/release/compile_commands.json; then
+      files+=("$file")
+    else
+      echo "      not in the release build, so not linted: $file"
+    fi
+  done < <(files_to_lint "$@" | sort -z -u)
+  echo "      ${#files[@]} file(s)"
+  ((${#files[@]})) || return 0
+  printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(job_count)" \
+    clang-tidy -p build/release --quiet 2>"$log.stderr" | tee "$log" || {
+    grep -v 'warnings\? generated' "$log.stderr" >&2 || true
+    fail "clang-tidy found faults (above)" "log: $log"
+  }
+}
+
+command_tidy() {
+  [[ $# -eq 0 || $1 == --all ]] || usage_fault "tidy does not know '$1'"
+  steps_total=6
+  step_setup build tidy
+  step "house rules"
+  tools/check_house.sh || fail "the house rules are broken (above)" "the rules: CONTRIBUTING.md"
+  step "layout"
+  source_files | xargs -0 -r -n 40 clang-format --dry-run -Werror ||
+    fail "files are laid out differently (above)" "./dev fmt"
+  step "shellcheck"
+  shell_files | xargs -0 shellcheck -x -a || fail "shellcheck found faults (above)"
+  step_configure release
+  step "clang-tidy"
+  run_clang_tidy "$@"
+  done_line "tidy"
+}
