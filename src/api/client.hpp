@@ -35,7 +35,7 @@ struct TaskQuery {
   std::string state;  // one or several, with commas: "waiting,running"
   std::string name;
   std::string after;
-  std::optional<std::int64_t> limit;  // of one page, at most 1000; default 100
+  std::optional<std::int64_t> limit;  // of one page, at most 500; default 100
 };
 
 // A piece of a log, as bytes.

@@ -8,11 +8,11 @@ namespace loam::api::handlers {
 namespace {
 
 constexpr std::int64_t page_default = 100;
-constexpr std::int64_t page_max = 1000;
+constexpr std::int64_t page_max = 500;
 
 Result<std::int64_t> page_limit(const Call& call) {
   LOAM_TRY(limit, call.number("limit", page_default, page_max));
-  if (limit == 0) return invalid("a page of 0 shows nothing", "use 1 to 1000");
+  if (limit == 0) return invalid("a page of 0 shows nothing", "use 1 to 500");
   return limit;
 }
 

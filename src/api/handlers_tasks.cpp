@@ -75,7 +75,7 @@ void submit_task(const CallPtr& call) {
 
 void list_tasks(const CallPtr& call) {
   call->finish([&]() -> Result<std::string> {
-    constexpr std::int64_t limit_max = 1000;
+    constexpr std::int64_t limit_max = 500;
     TaskFilter filter;
     LOAM_TRY(tenant, call->tenant_filter(call->query("tenant")));
     if (tenant) filter.tenant = tenant->id;
@@ -83,7 +83,7 @@ void list_tasks(const CallPtr& call) {
     filter.states = std::move(states);
     filter.name = call->query("name");
     LOAM_TRY(limit, call->number("limit", filter.limit, limit_max));
-    if (limit == 0) return invalid("a page of 0 tasks shows nothing", "use 1 to 1000");
+    if (limit == 0) return invalid("a page of 0 tasks shows nothing", "use 1 to 500");
     if (const std::string after = call->query("after"); !after.empty()) {
       const auto id = TaskId::parse(after);
       if (!id) return invalid("'after' is '" + after + "'", "give the 'next' of the page before");

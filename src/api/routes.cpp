@@ -12,7 +12,7 @@ constexpr QueryParameter task_query[] = {
     {"state", "string", "tasks in this state, or these with commas: waiting,running"},
     {"name", "string", "tasks of this name"},
     {"after", "string", "the page that follows this task id"},
-    {"limit", "integer", "tasks a page, 1 to 1000; default 100"},
+    {"limit", "integer", "tasks a page, 1 to 500; default 100"},
 };
 constexpr QueryParameter log_query[] = {
     {"stream", "string", "stdout (the default) or stderr"},
@@ -35,12 +35,12 @@ constexpr QueryParameter bill_query[] = {
 constexpr QueryParameter invoice_query[] = {
     {"tenant", "string", "invoices of this tenant only"},
     {"after", "string", "the page that follows this invoice id"},
-    {"limit", "integer", "invoices a page, 1 to 1000; default 100"},
+    {"limit", "integer", "invoices a page, 1 to 500; default 100"},
 };
 constexpr QueryParameter ledger_query[] = {
     {"tenant", "string", "whose ledger; a member's own may be left out"},
     {"after", "string", "the page that follows this transaction id"},
-    {"limit", "integer", "entries a page, 1 to 1000; default 100"},
+    {"limit", "integer", "entries a page, 1 to 500; default 100"},
 };
 constexpr std::span<const QueryParameter> no_query;
 

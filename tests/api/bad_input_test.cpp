@@ -101,7 +101,7 @@ TEST_F(BadInputTest, words_that_are_not_known_are_answered_with_those_that_are) 
 TEST_F(BadInputTest, bad_parameters_are_refused_by_name) {
   expect_problem(get("/v1/tasks?limit=0"), 400, "0 tasks");
   expect_problem(get("/v1/tasks?limit=-1"), 400, "'limit'");
-  expect_problem(get("/v1/tasks?limit=1001"), 400, "'limit'");
+  expect_problem(get("/v1/tasks?limit=501"), 400, "'limit'");
   expect_problem(get("/v1/tasks?limit=1&limit=2"), 400, "'limit'");
   expect_problem(get("/v1/tasks?after=5"), 400, "'after'");
   const TaskId id = submit();
