@@ -139,6 +139,8 @@ void dispatch(const CallPtr& call) {
   auto key = key_of(*call);
   if (!key) return call->fail(key.error());
   call->key = std::move(*key);
+  // The head of a stream would be followed by its events.
+  if (call->request.method == http::Method::head && *route.events != '\0') return call->answer({});
   route.handle(call);
 }
 

@@ -11,6 +11,8 @@ namespace {
 constexpr Duration live_line_interval = Duration::seconds(1);
 // Below the minute after which middle boxes take a silent connection for dead.
 constexpr Duration silence_max = Duration::seconds(15);
+// A busy journal wakes the ticker often; a stream that it says nothing of does not join in.
+constexpr Duration step_interval_min{50};
 // Pieces one stream sends in one step, so that no reader of a huge log keeps the others waiting.
 constexpr int pieces_a_step = 16;
 
@@ -23,7 +25,9 @@ class EventStream : public LiveStream {
 
   bool step(const Look& look) final {
     if (stream_.closed()) return false;
+    if (!look.changed && !hurry_ && look.now - now_ < step_interval_min) return true;
     now_ = look.now;
+    hurry_ = false;
     if (!look_again(look)) return false;
     if (now_ - sent_at_ >= silence_max && stream_.send_comment("still here") == http::Sent::queued)
       sent_at_ = now_;
@@ -38,11 +42,17 @@ class EventStream : public LiveStream {
     if (sent == http::Sent::queued) {
       sent_at_ = now_;
     } else if (sent == http::Sent::full) {
+      hurry_ = true;
       stream_.on_writable([weak = std::weak_ptr<ApiCore>(core_)] {
         if (const auto core = weak.lock()) core->live.wake();
       });
     }
     return sent;
+  }
+  // There is more to send than this step took.
+  void go_on() {
+    hurry_ = true;
+    core_->live.wake();
   }
   // The last event: what went wrong.
   bool end_with(const Error& error) {
@@ -55,8 +65,9 @@ class EventStream : public LiveStream {
   http::Stream stream_;
 
  private:
-  Instant now_;
+  Instant now_;  // of the last step
   Instant sent_at_;
+  bool hurry_ = false;
 };
 
 // Sends a log from an offset on.
@@ -120,6 +131,7 @@ class LogFollower final : public EventStream {
       return send("log", std::move(json), std::to_string(pump_.offset()));
     });
     if (!got) return end_with(got.error());
+    if (*got == LogPump::Got::more) go_on();
     if (*got == LogPump::Got::all && (finished_ || pump_.ended())) {
       stream_.finish();
       return false;
@@ -164,7 +176,7 @@ class TaskWatch final : public EventStream {
         if (!got) return end_with(got.error());
         if (*got == LogPump::Got::closed) return false;
         if (*got != LogPump::Got::all && finished_) {
-          if (*got == LogPump::Got::more) core_->live.wake();
+          if (*got == LogPump::Got::more) go_on();
           return true;
         }
       }

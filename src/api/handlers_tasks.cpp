@@ -38,8 +38,12 @@ template <class TaskCommand>
 void command_task(const CallPtr& call) {
   const auto record = call->task(call->parameter("id"));
   if (!record) return call->fail(record.error());
-  // A repeated key may get its first answer; without one the answer is clear.
-  if (record->state == TaskState::finished && call->key.key.empty()) {
+  // A repeated request gets its first answer; a new one for what is over is told so.
+  bool repeated = false;
+  call->backend().read([&](const engine::State& state, Instant) {
+    repeated = state.requests.count({call->key.scope, call->key.key}) > 0;
+  });
+  if (record->state == TaskState::finished && !repeated) {
     return call->fail(Reject{RejectCode::wrong_state,
                              "the task " + record->id.text() + " has finished",
                              "see how it ended with: loam show " + record->id.text()});

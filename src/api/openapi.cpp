@@ -142,7 +142,7 @@ bj::object operation_of(const Route& route) {
   bj::object shapes;
   if (response.find('/') != std::string::npos) {
     shapes = content(response, {});
-  } else {
+  } else if (!response.empty()) {
     shapes = content("application/json", reference(response));
   }
   if (*route.events != '\0') {

@@ -22,10 +22,10 @@ struct Route {
   Action action = Action::see_self;
   bool open = false;          // answered to anybody
   const char* request = "";   // shape of the body; none
-  const char* response = "";  // shape of the answer, or a media type where it is no shape
+  const char* response = "";  // shape of the answer, or its media type; none: a stream
   int status = 200;           // of success
   std::span<const QueryParameter> query;
-  const char* events = "";  // event types of a stream; none
+  const char* events = "";  // of a stream: types and their shapes; none
   bool keyed = false;       // takes an Idempotency-Key
   void (*handle)(const CallPtr& call) = nullptr;
 };

@@ -205,6 +205,17 @@ TEST_F(LiveTest, more_output_than_one_step_sends_comes_whole) {
   EXPECT_EQ(text_of(answer), text);
 }
 
+TEST_F(LiveTest, only_the_head_of_a_stream_can_be_asked_for) {
+  const TaskId id = submit();
+  for (const std::string& target :
+       {"/v1/tasks/" + id.text() + "/events", "/v1/tasks/" + id.text() + "/logs?follow=true",
+        std::string("/v1/top?follow=true")}) {
+    const Caught answer = ask(http::Method::head, target);
+    EXPECT_EQ(answer.status(), 200);
+    EXPECT_EQ(answer.stream, nullptr);
+  }
+}
+
 TEST_F(LiveTest, who_leaves_is_forgotten) {
   const TaskId id = submit();
   const Caught answer = get("/v1/tasks/" + id.text() + "/events");

@@ -98,6 +98,8 @@ TEST_F(TasksTest, stop_pause_and_resume_say_what_became_of_the_task) {
   EXPECT_EQ(again.status(), 409);
   EXPECT_EQ(again.problem().code, "wrong_state");
   EXPECT_NE(again.problem().next_step, "");
+  EXPECT_EQ(post("/v1/tasks/" + id.text() + "/stop", {}, root, "new").problem().code,
+            "wrong_state");
 }
 
 TEST_F(TasksTest, the_same_key_twice_has_one_effect_and_one_answer) {
