@@ -23,6 +23,8 @@ struct ApiOptions {
   std::int64_t log_bytes_max = 256 * 1024;
 };
 
+class ApiCore;
+
 class Api {
  public:
   // All three must outlive this. Wire it so:
@@ -45,15 +47,15 @@ class Api {
   // and wakes live streams.
   void on_record(const Record& record);
 
-  // One look at the live streams. With a ticker it is called by itself.
+  // One look at the live streams; `now` paces them and may be of any clock that does not fall.
+  // With a ticker it is called by itself.
   void tick(Instant now);
 
   // Ends live streams and waits for the workers. Called by the destructor too.
   void stop();
 
  private:
-  struct Core;
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<ApiCore> core_;
 };
 
 // OpenAPI 3.1 of everything under /v1, as JSON text.

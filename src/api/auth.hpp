@@ -38,7 +38,8 @@ enum class Action {
   change_rates,    //
   see_money,       // bills, invoices, ledger
   issue_invoices,  //
-  administer,      // tokens, backup, reload
+  see_metrics,
+  administer,  // tokens, backup, reload
 };
 
 // The whole table of permissions. A member's is bounded by its tenant besides.

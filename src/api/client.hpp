@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/json.hpp"  // to_json(), for --json
 #include "api/types.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
@@ -34,7 +35,7 @@ struct TaskQuery {
   std::string state;  // one or several, with commas: "waiting,running"
   std::string name;
   std::string after;
-  std::optional<std::int64_t> limit;  // of one page, at most 1000; default 100
+  std::optional<std::int64_t> limit;  // of one page, at most 500; default 100
 };
 
 // A piece of a log, as bytes.
@@ -117,7 +118,7 @@ class Client {
   // Empty texts: the member's own tenant; the beginning; now.
   Result<BillView> bill(const std::string& tenant, const std::string& from = {},
                         const std::string& to = {});
-  Result<InvoiceList> invoices(const std::string& tenant = {});
+  Result<InvoiceList> invoices(const std::string& tenant = {}, const std::string& after = {});
   Result<InvoiceView> invoice(const std::string& id);
   Result<InvoiceView> issue_invoice(const std::string& tenant, const std::string& key = {});
   Result<LedgerView> ledger(const std::string& tenant, const std::string& after = {});
@@ -141,28 +142,5 @@ class Client {
   explicit Client(std::unique_ptr<Core> core);
   std::unique_ptr<Core> core_;
 };
-
-// The JSON text of an answer, exactly as the API words it: for `--json`. Declared for every
-// view that the client gives out.
-std::string to_json(const HealthView& view);
-std::string to_json(const WhoAmIView& view);
-std::string to_json(const QuoteView& view);
-std::string to_json(const TaskView& view);
-std::string to_json(const TaskPage& view);
-std::string to_json(const DeviceView& view);
-std::string to_json(const DeviceList& view);
-std::string to_json(const TenantView& view);
-std::string to_json(const TenantList& view);
-std::string to_json(const RateView& view);
-std::string to_json(const RateList& view);
-std::string to_json(const BillView& view);
-std::string to_json(const InvoiceView& view);
-std::string to_json(const InvoiceList& view);
-std::string to_json(const LedgerView& view);
-std::string to_json(const TokenView& view);
-std::string to_json(const TokenList& view);
-std::string to_json(const BackupView& view);
-std::string to_json(const ReloadView& view);
-std::string to_json(const TopView& view);
 
 }  // namespace loam::api

@@ -359,8 +359,9 @@ BOOST_DESCRIBE_STRUCT(InvoiceView, (), (id, tenant, currency, from, to, issued_a
 
 struct InvoiceList {
   std::vector<InvoiceView> invoices;  // newest first
+  std::string next;                   // pass as ?after= for the following page; empty at the end
 };
-BOOST_DESCRIBE_STRUCT(InvoiceList, (), (invoices))
+BOOST_DESCRIBE_STRUCT(InvoiceList, (), (invoices, next))
 
 struct PostingView {
   std::string account;  // wallet, held, revenue, cash

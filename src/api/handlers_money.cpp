@@ -1,0 +1,238 @@
+// Tenants, prices, bills, invoices and the ledger.
+#include <future>
+
+#include "api/handlers.hpp"
+#include "api/requests.hpp"
+
+namespace loam::api::handlers {
+namespace {
+
+constexpr std::int64_t page_default = 100;
+constexpr std::int64_t page_max = 500;
+
+Result<std::int64_t> page_limit(const Call& call) {
+  LOAM_TRY(limit, call.number("limit", page_default, page_max));
+  if (limit == 0) return invalid("a page of 0 shows nothing", "use 1 to 500");
+  return limit;
+}
+
+// The id after which a page begins; none where there is none.
+template <class Id>
+Result<Id> page_after(const Call& call) {
+  const std::string after = call.query("after");
+  if (after.empty()) return Id{};
+  const auto id = Id::parse(after);
+  if (!id) return invalid("'after' is '" + after + "'", "give the 'next' of the page before");
+  return *id;
+}
+
+std::string tenant_json(Backend& backend, TenantId id) {
+  TenantView view;
+  backend.read(
+      [&](const engine::State& state, Instant) { view = view_of(state, state.tenant(id)); });
+  return to_json(view);
+}
+
+Call::SubjectView tenant_answer(const CallPtr& call) {
+  return [call](const std::string& subject) -> Result<std::string> {
+    const auto id = TenantId::parse(subject);
+    LOAM_ASSERT(id.has_value());
+    return tenant_json(call->backend(), *id);
+  };
+}
+
+Result<std::string> invoice_json(Call& call, const std::string& id_text) {
+  const Error missing{ErrorKind::not_found, "there is no invoice " + id_text,
+                      "see the invoices with: loam invoice list"};
+  const auto id = InvoiceId::parse(id_text);
+  if (!id) return missing;
+  LOAM_TRY(record, call.backend().invoice(*id));
+  if (!record) return missing;
+  std::string owner;
+  call.backend().read([&](const engine::State& state, Instant) {
+    owner = tenant_name(state, record->invoice.tenant);
+  });
+  if (call.caller.role == Role::member && owner != call.caller.tenant) return missing;
+  return to_json(view_of(*record, owner));
+}
+
+}  // namespace
+
+void list_tenants(const CallPtr& call) {
+  TenantList list;
+  call->backend().read([&](const engine::State& state, Instant) {
+    for (const Tenant& tenant : state.tenants) {
+      if (call->caller.role == Role::member && tenant.spec.name != call->caller.tenant) continue;
+      list.tenants.push_back(view_of(state, tenant));
+    }
+  });
+  call->answer(to_json(list));
+}
+
+void show_tenant(const CallPtr& call) {
+  const auto tenant = call->tenant(call->parameter("name"));
+  if (!tenant) return call->fail(tenant.error());
+  call->answer(tenant_json(call->backend(), tenant->id));
+}
+
+void create_tenant(const CallPtr& call) {
+  const auto spec = [&]() -> Result<TenantSpec> {
+    LOAM_TRY(request, body_of<TenantRequest>(*call));
+    return spec_of(request);
+  }();
+  if (!spec) return call->fail(spec.error());
+  const std::string location = "/v1/tenants/" + spec->name;
+  call->post(CreateTenant{*spec}, tenant_answer(call),
+             [location](const std::string&) { return location; });
+}
+
+// Reads the tenant and writes it back as a whole, so that two changes at once must not overlap:
+// the worker waits for its own command to be durable before the next one reads.
+void change_tenant(const CallPtr& call) {
+  const auto patch = body_of<TenantPatch>(*call);
+  if (!patch) return call->fail(patch.error());
+  const auto tenant = call->tenant(call->parameter("name"));
+  if (!tenant) return call->fail(tenant.error());
+  const std::lock_guard lock(call->core->patching);
+  TenantSpec present;
+  call->backend().read(
+      [&](const engine::State& state, Instant) { present = state.tenant(tenant->id).spec; });
+  const auto spec = patched(std::move(present), *patch);
+  if (!spec) return call->fail(spec.error());
+  const auto answered = std::make_shared<std::promise<engine::Answer>>();
+  auto answer = answered->get_future();
+  call->backend().post(ChangeTenant{tenant->id, *spec}, call->caller.actor, call->key,
+                       [answered](const engine::Answer& given) { answered->set_value(given); });
+  constexpr std::chrono::seconds patience{30};  // longer than any disk is slow
+  if (answer.wait_for(patience) != std::future_status::ready) {
+    return call->fail(Error{ErrorKind::unavailable, "the journal did not answer in time",
+                            "look at the tenant before you try again"});
+  }
+  const engine::Answer given = answer.get();
+  if (given.error) return call->fail(*given.error);
+  if (given.reject) return call->fail(*given.reject);
+  call->answer(tenant_json(call->backend(), tenant->id));
+}
+
+void top_up(const CallPtr& call) {
+  const auto tenant = call->tenant(call->parameter("name"));
+  if (!tenant) return call->fail(tenant.error());
+  const auto command = [&]() -> Result<TopUp> {
+    LOAM_TRY(request, body_of<TopUpRequest>(*call));
+    LOAM_TRY(amount, amount_of(request, tenant->currency));
+    return TopUp{tenant->id, amount, request.note};
+  }();
+  if (!command) return call->fail(command.error());
+  call->post(*command, [call, id = tenant->id](const std::string&) -> Result<std::string> {
+    return tenant_json(call->backend(), id);
+  });
+}
+
+void list_rates(const CallPtr& call) {
+  RateList list;
+  call->backend().read([&](const engine::State& state, Instant) {
+    for (const RateCard& card : state.rates.cards()) list.rates.push_back(view_of(card));
+  });
+  call->answer(to_json(list));
+}
+
+void publish_rate(const CallPtr& call) {
+  const auto card = [&]() -> Result<RateCard> {
+    LOAM_TRY(request, body_of<RateRequest>(*call));
+    return card_of(request);
+  }();
+  if (!card) return call->fail(card.error());
+  call->post(PublishRateCard{*card}, [call](const std::string& subject) -> Result<std::string> {
+    std::string json;
+    call->backend().read([&](const engine::State& state, Instant) {
+      for (const RateCard& published : state.rates.cards()) {
+        if (published.id.text() == subject) json = to_json(view_of(published));
+      }
+    });
+    return json;
+  });
+}
+
+void bill(const CallPtr& call) {
+  call->finish([&]() -> Result<std::string> {
+    LOAM_TRY(tenant, call->tenant(call->query("tenant")));
+    LOAM_TRY(from, call->instant("from"));
+    LOAM_TRY(until, call->instant("to"));
+    Instant now;
+    call->backend().read([&](const engine::State&, Instant at) { now = at; });
+    // What a heartbeat of this very millisecond billed is on it too.
+    const Instant to = until ? *until : now + Duration{1};
+    if (from && *from >= to) {
+      return invalid("the period from " + to_text(*from) + " to " + to_text(to) + " is empty",
+                     "give a 'from' before 'to'");
+    }
+    BillMaker maker(tenant.name, tenant.currency);
+    LOAM_CHECK(call->backend().usage(tenant.id, from ? *from : Instant{}, to,
+                                     [&](const UsageRecord& record) { maker.add(record); }));
+    for (const TaskId id : maker.tasks()) {
+      LOAM_TRY(record, call->backend().task(id));
+      if (record) maker.describe(*record);
+    }
+    return to_json(maker.view(from, until ? *until : now));
+  }());
+}
+
+void list_invoices(const CallPtr& call) {
+  call->finish([&]() -> Result<std::string> {
+    LOAM_TRY(tenant, call->tenant_filter(call->query("tenant")));
+    LOAM_TRY(limit, page_limit(*call));
+    LOAM_TRY(after, page_after<InvoiceId>(*call));
+    const auto only = tenant ? std::optional(tenant->id) : std::nullopt;
+    LOAM_TRY(records, call->backend().invoices(only, after, limit + 1));
+    InvoiceList list;
+    if (records.size() > static_cast<std::size_t>(limit)) {
+      records.resize(static_cast<std::size_t>(limit));
+      list.next = records.back().invoice.id.text();
+    }
+    call->backend().read([&](const engine::State& state, Instant) {
+      for (const InvoiceRecord& record : records)
+        list.invoices.push_back(view_of(record, tenant_name(state, record.invoice.tenant)));
+    });
+    return to_json(list);
+  }());
+}
+
+void show_invoice(const CallPtr& call) {
+  call->finish(invoice_json(*call, call->parameter("id")));
+}
+
+void issue_invoice(const CallPtr& call) {
+  const auto request = body_of<InvoiceRequest>(*call);
+  if (!request) return call->fail(request.error());
+  const auto tenant = call->tenant(request->tenant);
+  if (!tenant) return call->fail(tenant.error());
+  call->post(
+      IssueInvoice{tenant->id},
+      [call](const std::string& subject) { return invoice_json(*call, subject); },
+      [](const std::string& subject) { return "/v1/invoices/" + subject; });
+}
+
+void ledger(const CallPtr& call) {
+  call->finish([&]() -> Result<std::string> {
+    LOAM_TRY(tenant, call->tenant(call->query("tenant")));
+    LOAM_TRY(limit, page_limit(*call));
+    LOAM_TRY(after, page_after<TransactionId>(*call));
+    LOAM_TRY(records, call->backend().transactions(tenant.id, after, limit + 1));
+    LedgerView view;
+    view.tenant = tenant.name;
+    view.currency = std::string(tenant.currency.code());
+    if (records.size() > static_cast<std::size_t>(limit)) {
+      records.resize(static_cast<std::size_t>(limit));
+      view.next = records.back().transaction.id.text();
+    }
+    for (const TransactionRecord& record : records) view.entries.push_back(view_of(record));
+    call->backend().read([&](const engine::State& state, Instant) {
+      const TenantView balances = view_of(state, state.tenant(tenant.id));
+      view.wallet = balances.wallet;
+      view.held = balances.held;
+    });
+    return to_json(view);
+  }());
+}
+
+}  // namespace loam::api::handlers

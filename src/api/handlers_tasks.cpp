@@ -1,0 +1,125 @@
+// Quotes and tasks.
+#include "api/handlers.hpp"
+#include "api/requests.hpp"
+
+namespace loam::api::handlers {
+namespace {
+
+struct Asked {
+  TenantRef tenant;
+  TaskSpec spec;
+};
+
+// What is asked of a quote and of a submission alike, checked as far as the engine does not.
+Result<Asked> asked_of(Call& call) {
+  LOAM_TRY(request, body_of<TaskRequest>(call));
+  LOAM_TRY(tenant, call.tenant(request.tenant));
+  LOAM_TRY(spec, spec_of(request));
+  // A device may be named by its id too; the engine knows UUIDs and names.
+  if (!spec.request.device.empty()) {
+    call.backend().read([&](const engine::State& state, Instant) {
+      if (const Device* device = find_device(state, spec.request.device))
+        spec.request.device = device->facts->uuid;
+    });
+  }
+  for (const Mount& mount : spec.mounts)
+    LOAM_CHECK(call.backend().mount_allowed(tenant.name, mount));
+  return Asked{std::move(tenant), std::move(spec)};
+}
+
+Result<std::string> json_of(Call& call, const std::string& id) {
+  LOAM_TRY(record, call.task(id));
+  LOAM_TRY(view, call.task_view(std::move(record)));
+  return to_json(view);
+}
+
+// Stop, pause and resume: a command for one task of the caller's.
+template <class TaskCommand>
+void command_task(const CallPtr& call) {
+  const auto record = call->task(call->parameter("id"));
+  if (!record) return call->fail(record.error());
+  // A repeated request gets its first answer; a new one for what is over is told so.
+  bool repeated = false;
+  call->backend().read([&](const engine::State& state, Instant) {
+    repeated = state.requests.count({call->key.scope, call->key.key}) > 0;
+  });
+  if (record->state == TaskState::finished && !repeated) {
+    return call->fail(Reject{RejectCode::wrong_state,
+                             "the task " + record->id.text() + " has finished",
+                             "see how it ended with: loam show " + record->id.text()});
+  }
+  call->post(TaskCommand{record->id},
+             [call](const std::string& subject) { return json_of(*call, subject); });
+}
+
+}  // namespace
+
+void quote(const CallPtr& call) {
+  const auto asked = asked_of(*call);
+  if (!asked) return call->fail(asked.error());
+  engine::QuoteAnswer answer;
+  call->backend().read([&](const engine::State& state, Instant now) {
+    answer = engine::quote(state, std::max(now, state.now), asked->tenant.id, asked->spec);
+  });
+  if (answer.reject) return call->fail(*answer.reject);
+  call->answer(to_json(view_of(*answer.quote, asked->tenant.name)));
+}
+
+void submit_task(const CallPtr& call) {
+  auto asked = asked_of(*call);
+  if (!asked) {
+    call->core->metrics.on_submission(name_of(asked.error().kind));
+    return call->fail(asked.error());
+  }
+  call->post(
+      SubmitTask{asked->tenant.id, std::move(asked->spec)},
+      [call](const std::string& subject) { return json_of(*call, subject); },
+      [](const std::string& subject) { return "/v1/tasks/" + subject; });
+}
+
+void list_tasks(const CallPtr& call) {
+  call->finish([&]() -> Result<std::string> {
+    constexpr std::int64_t limit_max = 500;
+    TaskFilter filter;
+    LOAM_TRY(tenant, call->tenant_filter(call->query("tenant")));
+    if (tenant) filter.tenant = tenant->id;
+    LOAM_TRY(states, parse_states(call->query("state")));
+    filter.states = std::move(states);
+    filter.name = call->query("name");
+    LOAM_TRY(limit, call->number("limit", filter.limit, limit_max));
+    if (limit == 0) return invalid("a page of 0 tasks shows nothing", "use 1 to 500");
+    if (const std::string after = call->query("after"); !after.empty()) {
+      const auto id = TaskId::parse(after);
+      if (!id) return invalid("'after' is '" + after + "'", "give the 'next' of the page before");
+      filter.before = *id;
+    }
+    filter.limit = limit + 1;  // one more tells whether there is a next page
+    LOAM_TRY(records, call->backend().tasks(filter));
+    TaskPage page;
+    if (records.size() > static_cast<std::size_t>(limit)) {
+      records.resize(static_cast<std::size_t>(limit));
+      page.next = records.back().id.text();
+    }
+    LOAM_TRY(views, task_views(*call->core, std::move(records)));
+    page.tasks = std::move(views);
+    return to_json(page);
+  }());
+}
+
+void show_task(const CallPtr& call) {
+  call->finish(json_of(*call, call->parameter("id")));
+}
+
+void stop_task(const CallPtr& call) {
+  command_task<StopTask>(call);
+}
+
+void pause_task(const CallPtr& call) {
+  command_task<PauseTask>(call);
+}
+
+void resume_task(const CallPtr& call) {
+  command_task<ResumeTask>(call);
+}
+
+}  // namespace loam::api::handlers

@@ -1,0 +1,169 @@
+#include "api/requests.hpp"
+
+#include <boost/describe/enum_from_string.hpp>
+#include <boost/describe/enumerators.hpp>
+#include <boost/mp11.hpp>
+#include <limits>
+
+namespace loam::api {
+namespace {
+
+Error in_field(const char* field, const Error& error) {
+  return {error.kind, "'" + std::string(field) + "': " + error.message, error.next_step};
+}
+
+// Reads `text` by `parse` into `out`, naming the field where it cannot.
+template <class T, class Parse>
+Result<void> take(const char* field, const std::string& text, T& out, Parse parse) {
+  auto value = parse(std::string_view(text));
+  if (!value) return in_field(field, value.error());
+  out = *value;
+  return {};
+}
+template <class T, class Parse>
+Result<void> take(const char* field, const std::optional<std::string>& text, T& out, Parse parse) {
+  return text ? take(field, *text, out, parse) : Result<void>{};
+}
+
+template <class T>
+Result<T> parse_enumerator(std::string_view text) {
+  T out{};
+  if (boost::describe::enum_from_string(std::string(text).c_str(), out)) return out;
+  std::string names;
+  boost::mp11::mp_for_each<boost::describe::describe_enumerators<T>>(
+      [&](auto member) { names += (names.empty() ? "" : ", ") + std::string(member.name); });
+  return invalid("'" + std::string(text) + "' is not known", "use one of " + names);
+}
+
+Result<std::optional<MilliCe>> parse_ce_quota(std::string_view text) {
+  if (text == "none") return std::optional<MilliCe>();
+  LOAM_TRY(value, parse_decimal(text, 3, milli_ce_max.value, "number of CE"));
+  return std::optional(MilliCe{value});
+}
+Result<std::optional<Mebibytes>> parse_memory_quota(std::string_view text) {
+  if (text == "none") return std::optional<Mebibytes>();
+  if (text == "0") return std::optional(Mebibytes{0});
+  LOAM_TRY(value, parse_memory(text));
+  return std::optional(value);
+}
+Result<std::optional<std::int64_t>> parse_count_quota(std::string_view text) {
+  if (text == "none") return std::optional<std::int64_t>();
+  LOAM_TRY(value,
+           parse_decimal(text, 0, std::numeric_limits<std::int32_t>::max(), "number of tasks"));
+  return std::optional(value);
+}
+Result<BasisPoints> parse_percent(std::string_view text) {
+  LOAM_TRY(value, parse_decimal(text, 2, 10'000, "percentage"));
+  return BasisPoints{value};
+}
+
+Result<void> take_resources(const TaskRequest& asked, ResourceRequest& out) {
+  LOAM_CHECK(take("ce", asked.ce, out.ce, parse_ce));
+  LOAM_CHECK(take("share", asked.share, out.share, parse_share));
+  LOAM_CHECK(take("memory", asked.memory, out.memory, parse_memory));
+  LOAM_CHECK(take("bandwidth", asked.bandwidth, out.bandwidth, parse_share));
+  LOAM_CHECK(take("cpu", asked.cpu, out.cpu, parse_cpu));
+  LOAM_CHECK(take("host_memory", asked.host_memory, out.host_memory, parse_memory));
+  LOAM_CHECK(take("work_class", asked.work_class, out.work_class, parse_enumerator<WorkClass>));
+  LOAM_CHECK(take("isolation", asked.isolation, out.isolation, parse_enumerator<Isolation>));
+  LOAM_CHECK(take("mode", asked.mode, out.mode, parse_enumerator<ShareMode>));
+  out.devices = asked.devices;
+  out.device = asked.device;
+  out.device_type = asked.device_type;
+  return {};
+}
+
+}  // namespace
+
+Result<TaskSpec> spec_of(const TaskRequest& asked) {
+  TaskSpec spec;
+  spec.name = asked.name;
+  spec.command = asked.command;
+  spec.image = asked.image;
+  spec.working_directory = asked.working_directory;
+  for (const MountRequest& mount : asked.mounts)
+    spec.mounts.push_back({mount.source, mount.target, mount.read_only});
+  spec.environment = asked.env;
+  spec.secrets = asked.secrets;
+  spec.ports = asked.ports;
+  LOAM_CHECK(take("deadline", asked.deadline, spec.deadline, parse_instant));
+  spec.recurrence = asked.recurrence;
+  spec.segments = asked.segments;
+  spec.gang = asked.gang;
+  LOAM_CHECK(take_resources(asked, spec.request));
+  spec.attribution = {asked.project, asked.environment, asked.model, asked.tags};
+  LOAM_CHECK(take("purchase_model", asked.purchase_model, spec.purchase_model,
+                  parse_enumerator<PurchaseModel>));
+  LOAM_CHECK(take("tariff", asked.tariff, spec.tariff, parse_enumerator<Tariff>));
+  spec.service_class = asked.service_class;
+  LOAM_CHECK(take("time", asked.time, spec.limit, parse_duration));
+  LOAM_CHECK(take("grace", asked.grace, spec.grace, parse_duration));
+  spec.restarts_max = asked.restarts_max;
+  return spec;
+}
+
+Result<TenantSpec> spec_of(const TenantRequest& asked) {
+  TenantSpec spec;
+  spec.name = asked.name;
+  LOAM_CHECK(take("payment", asked.payment, spec.payment, parse_enumerator<PaymentMode>));
+  LOAM_CHECK(take("currency", asked.currency, spec.currency, Currency::parse));
+  const auto money = [&](std::string_view text) { return Money::parse(text, spec.currency); };
+  spec.credit_limit = Money::zero(spec.currency);
+  LOAM_CHECK(take("credit_limit", asked.credit_limit, spec.credit_limit, money));
+  LOAM_CHECK(take("discount_percent", asked.discount_percent, spec.discount, parse_percent));
+  LOAM_CHECK(take("quota_ce", asked.quota_ce, spec.quota.ce, parse_ce_quota));
+  LOAM_CHECK(take("quota_memory", asked.quota_memory, spec.quota.memory, parse_memory_quota));
+  spec.quota.tasks = asked.quota_tasks;
+  spec.quota.queued = asked.quota_queued;
+  return spec;
+}
+
+Result<TenantSpec> patched(TenantSpec spec, const TenantPatch& patch) {
+  const auto money = [&](std::string_view text) { return Money::parse(text, spec.currency); };
+  LOAM_CHECK(take("payment", patch.payment, spec.payment, parse_enumerator<PaymentMode>));
+  LOAM_CHECK(take("credit_limit", patch.credit_limit, spec.credit_limit, money));
+  LOAM_CHECK(take("discount_percent", patch.discount_percent, spec.discount, parse_percent));
+  LOAM_CHECK(take("quota_ce", patch.quota_ce, spec.quota.ce, parse_ce_quota));
+  LOAM_CHECK(take("quota_memory", patch.quota_memory, spec.quota.memory, parse_memory_quota));
+  LOAM_CHECK(take("quota_tasks", patch.quota_tasks, spec.quota.tasks, parse_count_quota));
+  LOAM_CHECK(take("quota_queued", patch.quota_queued, spec.quota.queued, parse_count_quota));
+  return spec;
+}
+
+Result<RateCard> card_of(const RateRequest& asked) {
+  RateCard card;
+  LOAM_CHECK(take("currency", asked.currency, card.currency, Currency::parse));
+  const auto money = [&](std::string_view text) { return Money::parse(text, card.currency); };
+  if (asked.on_demand.empty()) {
+    return invalid("'on_demand' is missing", "give the price of a CE-hour, such as 0.02");
+  }
+  LOAM_CHECK(take("on_demand", asked.on_demand, card.on_demand, money));
+  const auto ratio = [](std::string_view text) -> Result<MilliCe> {
+    LOAM_TRY(value, parse_decimal(text, 3, milli_ce_max.value, "number of CE per GiB"));
+    return MilliCe{value};
+  };
+  LOAM_CHECK(take("ce_per_gibibyte", asked.ce_per_gibibyte, card.ce_per_gibibyte, ratio));
+  LOAM_CHECK(take("effective_from", asked.effective_from, card.effective_from, parse_instant));
+  if (asked.effective_from && card.effective_from == Instant{})
+    return invalid("'effective_from' lies in the past", "leave it out for now");
+  return card;
+}
+
+Result<Money> amount_of(const TopUpRequest& asked, Currency currency) {
+  auto amount = Money::parse(asked.amount, currency);
+  if (!amount) return in_field("amount", amount.error());
+  return amount;
+}
+
+Result<std::vector<TaskState>> parse_states(std::string_view text) {
+  std::vector<TaskState> states;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    LOAM_TRY(state, parse_enumerator<TaskState>(text.substr(0, comma)));
+    states.push_back(state);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return states;
+}
+
+}  // namespace loam::api

@@ -1,0 +1,365 @@
+#include "api/views.hpp"
+
+#include <boost/describe/enum_to_string.hpp>
+#include <tuple>
+
+#include "billing/accounts.hpp"
+
+namespace loam::api {
+namespace {
+
+template <class Enum>
+std::string word(Enum value) {
+  return boost::describe::enum_to_string(value, "?");
+}
+
+double fraction(MilliDevice share) {
+  return static_cast<double>(share.value) / 1000.0;
+}
+
+double rounded_share(double share) {
+  constexpr double places = 1e4;
+  return static_cast<double>(static_cast<std::int64_t>(share * places + 0.5)) / places;
+}
+
+std::optional<std::string> time_text(const std::optional<Instant>& instant) {
+  return instant ? std::optional(to_text(*instant)) : std::nullopt;
+}
+
+std::string device_names(const engine::State& state, const std::vector<Slice>& slices) {
+  std::string names;
+  for (const Slice& slice : slices) {
+    if (!slice.device.valid() || slice.device.value > state.devices.size()) continue;
+    const Device& device = state.device(slice.device);
+    names += (names.empty() ? "" : ",") + device_name(state.node(device.node), device);
+  }
+  return names;
+}
+
+// A word for people on why a running attempt was asked to stop.
+std::string stop_words(StopReason reason) {
+  switch (reason) {
+    case StopReason::none:
+      return {};
+    case StopReason::by_tenant:
+      return "stopping on request";
+    case StopReason::paused:
+      return "stopping to pause";
+    case StopReason::limit:
+      return "its time is up";
+    case StopReason::device_lost:
+      return "its device was lost";
+    case StopReason::funds:
+      return "the wallet does not cover it any more";
+  }
+  return {};
+}
+
+void put_lease(const engine::State& state, const LeaseRecord& lease, TaskView& view) {
+  view.device = device_names(state, lease.slices);
+  view.isolation = lease.isolation;
+  view.ce = to_text(lease.ce);
+  view.billable_ce = to_text(lease.billable_ce);
+  MilliDevice share;
+  Mebibytes memory;
+  for (const Slice& slice : lease.slices) {
+    share += slice.share;
+    memory += slice.memory;
+  }
+  view.share = fraction(share);
+  view.memory_mib = memory.value;
+  if (!lease.slices.empty() && lease.slices.front().device.valid() &&
+      lease.slices.front().device.value <= state.devices.size()) {
+    view.device_type = state.device(lease.slices.front().device).facts->type;
+  }
+  if (lease.started_at && lease.ended_at && lease.device_time.ms > 0 &&
+      *lease.ended_at > *lease.started_at) {
+    view.share_measured =
+        rounded_share(static_cast<double>(lease.device_time.ms) /
+                      static_cast<double>((*lease.ended_at - *lease.started_at).ms));
+  }
+}
+
+void put_live(const engine::State& state, Instant now, const Task& task, const LiveLookup& live,
+              TaskViewOptions options, TaskView& view) {
+  view.state = word(task.state);
+  view.held = amount_text(task.held);
+  const engine::LiveCost cost = engine::live_cost(state, std::max(now, state.now), task);
+  view.run_ms = cost.run_time.ms;
+  view.cost = amount_text(cost.net);
+  if (task.state == TaskState::waiting && options.why_it_waits)
+    view.reason = engine::why_waits(state, task).words;
+  const Lease* lease = task.lease.valid() ? state.find_lease(task.lease) : nullptr;
+  if (lease == nullptr) return;
+  LeaseRecord now_held;
+  now_held.isolation = word(lease->isolation);
+  now_held.slices = lease->slices;
+  now_held.ce = lease->ce;
+  now_held.billable_ce = lease->billable_ce;
+  put_lease(state, now_held, view);
+  if (task.state == TaskState::stopping) view.reason = stop_words(lease->stopping);
+  if (lease->started() && !view.started_at) view.started_at = to_text(lease->started_at);
+  view.share_measured.reset();
+  if (!live) return;
+  if (const auto measured = live(lease->id)) {
+    if (measured->share_measured) view.share_measured = rounded_share(*measured->share_measured);
+    if (measured->advisory) view.isolation = "advisory";
+  }
+}
+
+}  // namespace
+
+std::string tenant_name(const engine::State& state, TenantId id) {
+  if (!id.valid() || id.value > state.tenants.size()) return {};
+  return state.tenant(id).spec.name;
+}
+
+QuoteView view_of(const engine::Quote& quote, const std::string& tenant) {
+  QuoteView view;
+  view.tenant = tenant;
+  view.device = quote.device;
+  view.device_type = quote.device_type;
+  view.share = fraction(quote.share);
+  view.memory_mib = quote.memory.value;
+  view.ce = to_text(quote.ce);
+  view.billable_ce = to_text(quote.billable_ce);
+  view.ce_per_gibibyte = to_text(quote.ce_per_gibibyte);
+  view.currency = std::string(quote.unit_price.currency().code());
+  view.unit_price = amount_text(quote.unit_price);
+  view.discount_percent = decimal_text(quote.discount.value, 2);
+  view.per_hour = amount_text(quote.per_hour);
+  view.at_most = amount_text(quote.at_most);
+  view.limit_ms = quote.limit.ms;
+  view.starts_now = quote.starts_now;
+  view.waits_for = quote.waits_for;
+  view.purchase_model = word(quote.purchase_model);
+  view.tariff = word(quote.tariff);
+  return view;
+}
+
+bool is_current(const engine::State& state, const TaskRecord& record) {
+  return record.state == TaskState::finished || state.find_task(record.id) != nullptr;
+}
+
+TaskView view_of(const engine::State& state, Instant now, const TaskRecord& record,
+                 const LiveLookup& live, TaskViewOptions options) {
+  TaskView view;
+  const TaskSpec& spec = record.spec;
+  view.id = record.id.text();
+  view.name = spec.name;
+  view.tenant = tenant_name(state, record.tenant);
+  view.state = word(record.state);
+  view.outcome = word(record.outcome);
+  view.exit_code = record.exit_code;
+  view.reason = record.reason;
+  view.command = spec.command;
+  view.project = spec.attribution.project;
+  view.environment = spec.attribution.environment;
+  view.model = spec.attribution.model;
+  if (spec.request.ce) view.ce = to_text(*spec.request.ce);
+  if (spec.request.share) view.share = fraction(*spec.request.share);
+  if (spec.request.memory) view.memory_mib = spec.request.memory->value;
+  view.submitted_at = to_text(record.submitted_at);
+  view.started_at = time_text(record.started_at);
+  view.finished_at = time_text(record.finished_at);
+  view.limit_ms = spec.limit.ms;
+  view.run_ms = record.run_time.ms;
+  view.billed_ms = record.billed_time.ms;
+  view.attempts = record.attempts;
+  view.currency = std::string(record.net.currency().code());
+  view.cost = amount_text(record.net);
+  view.held = "0";
+  view.purchase_model = word(spec.purchase_model);
+  view.tariff = word(spec.tariff);
+  if (record.lease) put_lease(state, *record.lease, view);
+  if (record.state == TaskState::finished) return view;
+  if (const Task* task = state.find_task(record.id))
+    put_live(state, now, *task, live, options, view);
+  return view;
+}
+
+DeviceView view_of(const engine::State& state, const Device& device) {
+  DeviceView view;
+  const DeviceFacts& facts = *device.facts;
+  view.id = device.id.text();
+  view.name = device_name(state.node(device.node), device);
+  view.uuid = facts.uuid;
+  view.type = facts.type;
+  view.backend = word(facts.backend);
+  view.driver_version = facts.driver_version;
+  view.state = device.health == DeviceHealth::lost ? "lost"
+               : device.draining                   ? "draining"
+                                                   : "ready";
+  view.memory_mib = facts.memory.value;
+  view.memory_used_mib = device.memory_used.value;
+  view.used = fraction(device.used);
+  view.leases = device.leases;
+  view.ce = to_text(facts.factors.general);
+  view.ce_train = to_text(facts.factors.train);
+  view.ce_prefill = to_text(facts.factors.prefill);
+  view.ce_decode = to_text(facts.factors.decode);
+  view.factors_source = facts.factors_source;
+  return view;
+}
+
+DeviceView view_of(const RefusedDevice& device) {
+  DeviceView view;
+  view.name = device.name;
+  view.uuid = device.uuid;
+  view.type = device.type;
+  view.backend = word(device.backend);
+  view.driver_version = device.driver_version;
+  view.state = "refused";
+  view.note = device.note;
+  view.memory_mib = device.memory.value;
+  return view;
+}
+
+TenantView view_of(const engine::State& state, const Tenant& tenant) {
+  TenantView view;
+  const TenantSpec& spec = tenant.spec;
+  view.id = tenant.id.text();
+  view.name = spec.name;
+  view.payment = word(spec.payment);
+  view.currency = std::string(spec.currency.code());
+  view.wallet = amount_text(state.accounts.balance(billing::wallet_of(tenant.id, spec.currency)));
+  view.held = amount_text(state.accounts.balance(billing::held_of(tenant.id, spec.currency)));
+  view.available = amount_text(engine::available(state, tenant.id));
+  view.credit_limit = amount_text(spec.credit_limit);
+  view.discount_percent = decimal_text(spec.discount.value, 2);
+  if (spec.quota.ce) view.quota_ce = to_text(*spec.quota.ce);
+  if (spec.quota.memory) view.quota_memory = to_text(*spec.quota.memory);
+  view.quota_tasks = spec.quota.tasks;
+  view.quota_queued = spec.quota.queued;
+  view.ce_used = to_text(tenant.ce_used);
+  view.tasks_running = tenant.tasks_running;
+  view.tasks_waiting = tenant.tasks_waiting;
+  return view;
+}
+
+RateView view_of(const RateCard& card) {
+  return {card.id.text(), std::string(card.currency.code()), amount_text(card.on_demand),
+          to_text(card.ce_per_gibibyte), to_text(card.effective_from)};
+}
+
+InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant) {
+  const Invoice& invoice = record.invoice;
+  InvoiceView view;
+  view.id = invoice.id.text();
+  view.tenant = tenant;
+  view.currency = std::string(invoice.currency.code());
+  view.from = to_text(invoice.from);
+  view.to = to_text(invoice.to);
+  view.issued_at = to_text(record.issued_at);
+  for (const InvoiceLine& line : invoice.lines) {
+    // milli-CE ms to millionths of a CE-hour: / 1000 / 3,600,000 * 1,000,000, half up.
+    const std::int64_t micro_ce_hours = line.milli_ce_ms / 3600 + (line.milli_ce_ms % 3600) / 1800;
+    view.lines.push_back({line.key.project, line.key.environment, line.key.model,
+                          word(line.key.purchase_model), amount_text(line.key.unit_price),
+                          decimal_text(micro_ce_hours, 6), amount_text(line.list),
+                          amount_text(line.net), amount_text(line.payable)});
+  }
+  view.total = amount_text(invoice.total);
+  return view;
+}
+
+LedgerEntry view_of(const TransactionRecord& record) {
+  const Transaction& transaction = record.transaction;
+  LedgerEntry entry;
+  entry.id = transaction.id.text();
+  entry.at = to_text(record.at);
+  entry.kind = word(transaction.kind);
+  if (transaction.task.valid()) entry.task = transaction.task.text();
+  entry.note = transaction.note;
+  for (const Posting& posting : transaction.postings)
+    entry.postings.push_back({word(posting.account.kind), amount_text(posting.amount)});
+  return entry;
+}
+
+// ---- bills --------------------------------------------------------------------------------
+
+bool BillMaker::Price::operator<(const Price& other) const {
+  return std::tuple(billable_ce, unit_price.units(), purchase_model) <
+         std::tuple(other.billable_ce, other.unit_price.units(), other.purchase_model);
+}
+
+BillMaker::BillMaker(std::string tenant, Currency currency)
+    : tenant_(std::move(tenant)), currency_(currency) {}
+
+void BillMaker::add(const UsageRecord& record) {
+  first_ = std::min(first_, record.from);
+  TaskLines& task = tasks_[record.task];
+  task.length += record.length();
+  const Line none{Duration{0}, Money::zero(currency_), Money::zero(currency_)};
+  Line& line =
+      task.lines
+          .try_emplace(Price{record.billable_ce, record.unit_price, record.purchase_model}, none)
+          .first->second;
+  line.length += record.length();
+  line.list += record.list;
+  line.net += record.net;
+}
+
+std::vector<TaskId> BillMaker::tasks() const {
+  std::vector<TaskId> ids;
+  for (const auto& [id, lines] : tasks_) ids.push_back(id);
+  return ids;
+}
+
+void BillMaker::describe(const TaskRecord& task) {
+  const auto found = tasks_.find(task.id);
+  if (found != tasks_.end()) found->second.record = task;
+}
+
+BillView BillMaker::view(std::optional<Instant> from, Instant to) const {
+  BillView view;
+  view.tenant = tenant_;
+  view.currency = std::string(currency_.code());
+  view.from = to_text(from ? *from : std::min(first_, to));
+  view.to = to_text(to);
+  Money list = Money::zero(currency_);
+  Money net = Money::zero(currency_);
+  std::int64_t whole_tasks = 0;
+  bool equal = true;
+  for (const auto& [id, task] : tasks_) {
+    BillLine line;
+    line.task = id.text();
+    if (task.record) {
+      const TaskRecord& record = *task.record;
+      line.name = record.spec.name;
+      line.project = record.spec.attribution.project;
+      line.environment = record.spec.attribution.environment;
+      line.model = record.spec.attribution.model;
+      line.state = word(record.state);
+      line.isolation = record.lease ? record.lease->isolation : "";
+      line.run_ms = record.run_time.ms;
+      // Only a finished task whose every second is on this bill can be compared.
+      if (record.state == TaskState::finished && record.billed_time == task.length) {
+        ++whole_tasks;
+        equal = equal && record.run_time == task.length;
+      }
+    }
+    for (const auto& [price, sum] : task.lines) {
+      line.ce = to_text(price.billable_ce);
+      line.unit_price = amount_text(price.unit_price);
+      line.purchase_model = word(price.purchase_model);
+      line.billed_ms = sum.length.ms;
+      line.list = amount_text(sum.list);
+      line.discount = amount_text(sum.list - sum.net);
+      line.net = amount_text(sum.net);
+      list += sum.list;
+      net += sum.net;
+      view.run_ms += line.run_ms;
+      view.billed_ms += line.billed_ms;
+      view.lines.push_back(line);
+      line.run_ms = 0;  // a task's run time is on its first line
+    }
+  }
+  view.list = amount_text(list);
+  view.discount = amount_text(list - net);
+  view.total = amount_text(net);
+  view.billed_equals_run = equal && whole_tasks > 0;
+  return view;
+}
+
+}  // namespace loam::api

@@ -1,0 +1,261 @@
+#include "api/fake_daemon.hpp"
+
+#include <algorithm>
+#include <boost/describe/enum_to_string.hpp>
+
+namespace loam::api::testing {
+
+Result<void> MemoryJournal::append(std::span<const Record> fresh) {
+  if (full) return Error{ErrorKind::unavailable, "the disk is full", "make room"};
+  records.insert(records.end(), fresh.begin(), fresh.end());
+  return {};
+}
+
+Result<void> MemoryJournal::replay(std::uint64_t after,
+                                   const std::function<Result<void>(const Record&)>& each) {
+  for (const Record& record : records) {
+    if (record.sequence > after) LOAM_CHECK(each(record));
+  }
+  return {};
+}
+
+FakeDaemon::FakeDaemon() : loop_(clock, journal, executor) {
+  loop_.on_record([this](const Record& record) {
+    project(record);
+    if (on_record) on_record(record);
+  });
+}
+
+engine::Answer FakeDaemon::run(Command command) {
+  engine::Answer answer;
+  post(std::move(command), {"test", "test"}, {},
+       [&](const engine::Answer& given) { answer = given; });
+  return answer;
+}
+
+void FakeDaemon::furnish() {
+  run(AttachNode{"n1", "here", MilliCpu{64'000}, Mebibytes{262'144}});
+  DeviceFacts facts;
+  facts.uuid = "gpu-1";
+  facts.type = "A100-SXM-80GB";
+  facts.memory = Mebibytes{81'920};
+  facts.factors_source = "catalogue";
+  facts.factors = {MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}};
+  run(AttachDevice{"n1", facts});
+  for (const char* name : {"acme", "beta"}) {
+    TenantSpec spec;
+    spec.name = name;
+    spec.currency = Currency("USD");
+    spec.credit_limit = Money::zero(spec.currency);
+    const auto id = TenantId::parse(run(CreateTenant{spec}).subject);
+    run(TopUp{*id, *Money::parse("1000", spec.currency), "first"});
+  }
+  RateCard card;
+  card.on_demand = *Money::parse("0.02", card.currency);
+  run(PublishRateCard{card});
+}
+
+void FakeDaemon::start(TaskId task) {
+  LeaseId lease;
+  Epoch epoch;
+  read([&](const engine::State& state, Instant) {
+    lease = state.tasks.at(task).lease;
+    epoch = state.tasks.at(task).epoch;
+  });
+  run(ReportStarted{lease, epoch, clock.now()});
+}
+
+void FakeDaemon::end(TaskId task, std::int64_t exit_code) {
+  ReportEnded report;
+  read([&](const engine::State& state, Instant) {
+    report.lease = state.tasks.at(task).lease;
+    report.epoch = state.tasks.at(task).epoch;
+    report.started_at = state.leases.at(report.lease).started_at;
+  });
+  report.ended_at = clock.now();
+  report.exit_code = exit_code;
+  report.device_time = Duration{(report.ended_at - report.started_at).ms / 2};
+  run(report);
+}
+
+void FakeDaemon::post(Command command, Actor actor, RequestKey key,
+                      std::function<void(const engine::Answer&)> reply) {
+  const std::lock_guard lock(mutex_);
+  ++commands_;
+  std::vector<engine::Submission> batch;
+  batch.push_back({std::move(command), std::move(actor), std::move(key), std::move(reply)});
+  loop_.run(std::move(batch));
+}
+
+void FakeDaemon::read(const std::function<void(const engine::State&, Instant)>& look) {
+  const std::lock_guard lock(mutex_);
+  look(loop_.state(), clock.now());
+}
+
+Result<std::vector<TaskRecord>> FakeDaemon::tasks(const TaskFilter& filter) {
+  const std::lock_guard lock(mutex_);
+  std::vector<TaskRecord> found;
+  for (auto task = tasks_.rbegin(); task != tasks_.rend(); ++task) {
+    const TaskRecord& record = task->second;
+    const bool state_fits =
+        filter.states.empty() ||
+        std::count(filter.states.begin(), filter.states.end(), record.state) > 0;
+    if ((filter.tenant && record.tenant != *filter.tenant) || !state_fits ||
+        (!filter.name.empty() && record.spec.name != filter.name) ||
+        (filter.before.valid() && !(record.id < filter.before))) {
+      continue;
+    }
+    if (static_cast<std::int64_t>(found.size()) == filter.limit) break;
+    found.push_back(record);
+  }
+  return found;
+}
+
+Result<std::optional<TaskRecord>> FakeDaemon::task(TaskId id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = tasks_.find(id);
+  return found == tasks_.end() ? std::nullopt : std::optional(found->second);
+}
+
+Result<void> FakeDaemon::usage(TenantId tenant, Instant from, Instant to,
+                               const std::function<void(const UsageRecord&)>& each) {
+  const std::lock_guard lock(mutex_);
+  for (const UsageRecord& record : usage_) {
+    if (record.tenant == tenant && record.from >= from && record.from < to) each(record);
+  }
+  return {};
+}
+
+Result<std::vector<TransactionRecord>> FakeDaemon::transactions(TenantId tenant,
+                                                                TransactionId before,
+                                                                std::int64_t limit) {
+  const std::lock_guard lock(mutex_);
+  std::vector<TransactionRecord> found;
+  for (auto at = transactions_.rbegin(); at != transactions_.rend(); ++at) {
+    if (at->transaction.tenant != tenant || (before.valid() && !(at->transaction.id < before)))
+      continue;
+    if (static_cast<std::int64_t>(found.size()) == limit) break;
+    found.push_back(*at);
+  }
+  return found;
+}
+
+Result<std::vector<InvoiceRecord>> FakeDaemon::invoices(std::optional<TenantId> tenant,
+                                                        InvoiceId before, std::int64_t limit) {
+  const std::lock_guard lock(mutex_);
+  std::vector<InvoiceRecord> found;
+  for (auto at = invoices_.rbegin(); at != invoices_.rend(); ++at) {
+    if ((tenant && at->invoice.tenant != *tenant) || (before.valid() && !(at->invoice.id < before)))
+      continue;
+    if (static_cast<std::int64_t>(found.size()) == limit) break;
+    found.push_back(*at);
+  }
+  return found;
+}
+
+Result<std::optional<InvoiceRecord>> FakeDaemon::invoice(InvoiceId id) {
+  const std::lock_guard lock(mutex_);
+  for (const InvoiceRecord& record : invoices_) {
+    if (record.invoice.id == id) return std::optional(record);
+  }
+  return std::optional<InvoiceRecord>();
+}
+
+Result<LogPiece> FakeDaemon::read_log(TaskId task, LogStream stream, std::int64_t offset,
+                                      std::int64_t bytes_max) {
+  const std::lock_guard lock(mutex_);
+  const std::string& text = logs[{task, stream}];
+  const auto size = static_cast<std::int64_t>(text.size());
+  LogPiece piece;
+  piece.offset = std::min(std::max(offset, log_start), std::max(offset, size));
+  if (piece.offset < size)
+    piece.bytes =
+        text.substr(static_cast<std::size_t>(piece.offset), static_cast<std::size_t>(bytes_max));
+  piece.next_offset = piece.offset + static_cast<std::int64_t>(piece.bytes.size());
+  const auto record = tasks_.find(task);
+  piece.ended = piece.next_offset >= size && record != tasks_.end() &&
+                record->second.state == TaskState::finished;
+  return piece;
+}
+
+Result<void> FakeDaemon::calibrate(
+    const std::string& uuid, const std::function<void(double, const std::string&)>& progress) {
+  progress(0.5, "matrix products");
+  progress(1.0, "copies");
+  if (uuid == "broken") return Error{ErrorKind::unavailable, "the device does not answer", {}};
+  return {};
+}
+
+std::optional<LeaseLive> FakeDaemon::live(LeaseId lease) {
+  const std::lock_guard lock(mutex_);
+  const auto found = measured.find(lease);
+  return found == measured.end() ? std::nullopt : std::optional(found->second);
+}
+
+Result<void> FakeDaemon::mount_allowed(const std::string& tenant, const Mount& mount) {
+  if (mounts_refused.count(mount.source) == 0) return {};
+  return Error{ErrorKind::permission_denied, tenant + " may not mount " + mount.source,
+               "choose a folder below /srv"};
+}
+
+Result<BackupDone> FakeDaemon::backup(const std::string& path) {
+  if (path == "/exists") return Error{ErrorKind::conflict, path + " exists", "choose another"};
+  return BackupDone{4096, static_cast<std::int64_t>(journal.records.size())};
+}
+
+void FakeDaemon::project(const Record& record) {
+  const auto with_lease = [&](LeaseId lease) -> TaskRecord& {
+    return tasks_.at(task_of_.at(lease));
+  };
+  if (const auto* e = std::get_if<TaskAccepted>(&record.event)) {
+    TaskRecord task;
+    task.id = e->task;
+    task.tenant = e->tenant;
+    task.spec = e->spec;
+    task.submitted_at = record.at;
+    tasks_[e->task] = task;
+  } else if (const auto* e = std::get_if<LeaseGranted>(&record.event)) {
+    task_of_[e->lease] = e->task;
+    TaskRecord& task = tasks_.at(e->task);
+    task.state = TaskState::starting;
+    ++task.attempts;
+    task.lease = LeaseRecord{
+        e->lease,  e->ce,        e->billable_ce, boost::describe::enum_to_string(e->isolation, "?"),
+        e->slices, std::nullopt, std::nullopt,   Duration{0}};
+  } else if (const auto* e = std::get_if<AttemptStarted>(&record.event)) {
+    TaskRecord& task = with_lease(e->lease);
+    task.state = TaskState::running;
+    task.lease->started_at = e->started_at;
+    if (!task.started_at) task.started_at = e->started_at;
+  } else if (const auto* e = std::get_if<StopRequested>(&record.event)) {
+    with_lease(e->lease).state = TaskState::stopping;
+  } else if (const auto* e = std::get_if<UsageRated>(&record.event)) {
+    usage_.push_back(e->record);
+    TaskRecord& task = tasks_.at(e->record.task);
+    task.billed_time += e->record.length();
+    task.list += e->record.list;
+    task.net += e->record.net;
+  } else if (const auto* e = std::get_if<LeaseEnded>(&record.event)) {
+    TaskRecord& task = with_lease(e->lease);
+    task.lease->ended_at = e->ended_at;
+    task.lease->device_time = e->device_time;
+    if (task.lease->started_at) task.run_time += e->ended_at - *task.lease->started_at;
+  } else if (const auto* e = std::get_if<TaskRequeued>(&record.event)) {
+    tasks_.at(e->task).state = TaskState::waiting;
+  } else if (const auto* e = std::get_if<TaskPaused>(&record.event)) {
+    tasks_.at(e->task).state = TaskState::paused;
+  } else if (const auto* e = std::get_if<TaskFinished>(&record.event)) {
+    TaskRecord& task = tasks_.at(e->task);
+    task.state = TaskState::finished;
+    task.outcome = e->outcome;
+    task.exit_code = e->exit_code;
+    task.reason = e->reason;
+    task.finished_at = record.at;
+  } else if (const auto* e = std::get_if<TransactionPosted>(&record.event)) {
+    transactions_.push_back({record.at, e->transaction});
+  } else if (const auto* e = std::get_if<InvoiceIssued>(&record.event)) {
+    invoices_.push_back({record.at, e->invoice});
+  }
+}
+
+}  // namespace loam::api::testing

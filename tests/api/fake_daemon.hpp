@@ -1,0 +1,117 @@
+// A Backend for tests over a real engine loop: journal and history in memory, an executor that
+// only takes notes, a clock that the test moves. Thread-safe as far as Backend is.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/backend.hpp"
+#include "engine/loop.hpp"
+#include "engine/snapshot.hpp"
+
+namespace loam::api::testing {
+
+class ManualClock final : public engine::Clock {
+ public:
+  Instant now() override { return {ms_.load()}; }
+  void advance(Duration length) { ms_ += length.ms; }
+
+ private:
+  // 2026-03-02T00:00:00Z
+  std::atomic<std::int64_t> ms_ = 1'772'409'600'000;
+};
+
+class MemoryJournal final : public engine::Journal {
+ public:
+  Result<void> append(std::span<const Record> records) override;
+  Result<void> replay(std::uint64_t after,
+                      const std::function<Result<void>(const Record&)>& each) override;
+  Result<engine::StateImage> load_snapshot() override { return engine::StateImage{}; }
+
+  bool full = false;  // the disk
+  std::vector<Record> records;
+};
+
+class NotingExecutor final : public engine::Executor {
+ public:
+  void launch(const engine::State&, const engine::LaunchEffect& effect) override {
+    launched.push_back(effect);
+  }
+  void stop(const engine::State&, const engine::StopEffect& effect) override {
+    stopped.push_back(effect);
+  }
+  std::vector<engine::LaunchEffect> launched;
+  std::vector<engine::StopEffect> stopped;
+};
+
+class FakeDaemon final : public Backend {
+ public:
+  FakeDaemon();
+
+  // What the tests do to it.
+  ManualClock clock;
+  MemoryJournal journal;
+  NotingExecutor executor;
+  std::map<std::pair<TaskId, LogStream>, std::string> logs;
+  std::set<std::string> mounts_refused;
+  std::vector<RefusedDevice> refused;
+  std::map<LeaseId, LeaseLive> measured;
+  std::int64_t log_start = 0;  // bytes before it are rotated away
+  std::function<void(const Record&)> on_record;
+
+  engine::Answer run(Command command);
+  // A node with one device "gpu-1" (n1/0) of 100 CE and 80 GiB, tenants acme and beta with money,
+  // and a price of 0.02 USD.
+  void furnish();
+  // The newest attempt of a task began, or ended so.
+  void start(TaskId task);
+  void end(TaskId task, std::int64_t exit_code = 0);
+
+  // Backend.
+  void post(Command command, Actor actor, RequestKey key,
+            std::function<void(const engine::Answer&)> reply) override;
+  void read(const std::function<void(const engine::State&, Instant)>& look) override;
+  Result<std::vector<TaskRecord>> tasks(const TaskFilter& filter) override;
+  Result<std::optional<TaskRecord>> task(TaskId id) override;
+  Result<void> usage(TenantId tenant, Instant from, Instant to,
+                     const std::function<void(const UsageRecord&)>& each) override;
+  Result<std::vector<TransactionRecord>> transactions(TenantId tenant, TransactionId before,
+                                                      std::int64_t limit) override;
+  Result<std::vector<InvoiceRecord>> invoices(std::optional<TenantId> tenant, InvoiceId before,
+                                              std::int64_t limit) override;
+  Result<std::optional<InvoiceRecord>> invoice(InvoiceId id) override;
+  Result<LogPiece> read_log(TaskId task, LogStream stream, std::int64_t offset,
+                            std::int64_t bytes_max) override;
+  Result<void> discover() override { return {}; }
+  std::vector<RefusedDevice> refused_devices() override { return refused; }
+  Result<void> calibrate(const std::string& uuid,
+                         const std::function<void(double, const std::string&)>& progress) override;
+  std::optional<LeaseLive> live(LeaseId lease) override;
+  std::map<DeviceId, double> device_busy() override { return {{DeviceId{1}, 0.5}}; }
+  Result<void> mount_allowed(const std::string& tenant, const Mount& mount) override;
+  Result<BackupDone> backup(const std::string& path) override;
+  Result<std::string> reload() override { return std::string("nothing changed"); }
+  bool journal_healthy() override { return !journal.full; }
+  Counters counters() override { return {commands_, commands_, 0, 0, 0}; }
+  std::string version() override { return "0.0.0-test"; }
+  Instant started_at() override { return {1'772'409'600'000}; }
+
+ private:
+  void project(const Record& record);
+
+  std::recursive_mutex mutex_;  // a reply reads
+  engine::Loop loop_;
+  std::int64_t commands_ = 0;
+  std::map<TaskId, TaskRecord> tasks_;
+  std::map<LeaseId, TaskId> task_of_;
+  std::vector<UsageRecord> usage_;
+  std::vector<TransactionRecord> transactions_;
+  std::vector<InvoiceRecord> invoices_;
+};
+
+}  // namespace loam::api::testing
