@@ -79,13 +79,13 @@ struct LeaseRow {
   Instant started_at = Instant::never();
   Instant stop_at = Instant::never();
   Instant ended_at = Instant::never();
-  std::optional<Duration> device_time;     // measured; ended leases only
-  std::optional<Mebibytes> memory_peak;    // likewise
+  std::optional<Duration> device_time;   // measured; ended leases only
+  std::optional<Mebibytes> memory_peak;  // likewise
   std::vector<SliceRow> slices;
 };
 struct TaskDetail {
   TaskRow task;
-  TaskSpec spec;  // as it was accepted
+  TaskSpec spec;                 // as it was accepted
   std::vector<LeaseRow> leases;  // oldest first
 };
 
@@ -108,14 +108,14 @@ struct BillLine {
 // usage records on the other. Equal for every task whose attempts have ended.
 struct BilledTime {
   TaskId task;
-  Duration run_time;     // sum of (ended - started) over its ended attempts
-  Duration billed_time;  // sum of its usage records
+  Duration run_time;          // sum of (ended - started) over its ended attempts
+  Duration billed_time;       // sum of its usage records
   bool attempt_open = false;  // an attempt is running: the two may differ until it ends
 };
 struct Bill {
   TenantId tenant;
   Currency currency;
-  std::vector<BillLine> lines;  // by task, then in order of time
+  std::vector<BillLine> lines;    // by task, then in order of time
   std::vector<BilledTime> proof;  // one for each task of the lines
   Duration length;
   Money list;

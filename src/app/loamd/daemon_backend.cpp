@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <boost/describe/enum_to_string.hpp>
 #include <filesystem>
 
 #include "store/backup.hpp"

@@ -135,6 +135,7 @@ void NodeExecutor::launch(const engine::State& state, const engine::LaunchEffect
   order.cache_directory = config_.data_dir + "/cache/" + tenant;
   for (const Mount& mount : spec.mounts)
     order.mounts.push_back({mount.source, mount.target, mount.read_only});
+  order.read_only = config_.shared;
   order.cpu_milli = spec.request.cpu.value;
   order.host_memory_mib = spec.request.host_memory.value;
   order.grace_ms = spec.grace.ms;

@@ -1,3 +1,4 @@
+#include "guard/slice_page.h"
 #include "node/launch/sandbox.hpp"
 
 #include <dirent.h>
@@ -288,7 +289,10 @@ SandboxCommand sandbox_command(const LaunchOrder& order, const SandboxPaths& pat
     arguments.add({mount.read_only ? "--ro-bind" : "--bind", mount.source, mount.target});
   }
   if (!order.slice_page.empty()) {
-    arguments.add({"--bind", order.slice_page, order.slice_page});
+    // At the well-known path, so that a child with an empty environment is bound too.
+    const std::string seen = LOAM_SLICE_PATH;
+    arguments.add({"--ro-bind", order.slice_page + LOAM_SLICE_LIMITS_SUFFIX, seen + LOAM_SLICE_LIMITS_SUFFIX});
+    arguments.add({"--bind", order.slice_page + LOAM_SLICE_COUNTERS_SUFFIX, seen + LOAM_SLICE_COUNTERS_SUFFIX});
   }
   for (const auto& path : order.visible) arguments.add({"--bind", path, path});
   arguments.add({"--ro-bind", paths.notice_directory, paths.notice_directory});

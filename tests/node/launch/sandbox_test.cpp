@@ -105,17 +105,20 @@ TEST_F(Sandbox, the_guard_cannot_be_taken_off_the_list) {
   EXPECT_EQ(output("a"), std::string(sandbox_guard) + "\n");
 }
 
-TEST_F(Sandbox, the_slice_page_and_sockets_are_seen_at_their_own_paths) {
+TEST_F(Sandbox, the_slice_page_is_seen_at_its_well_known_path_and_sockets_at_their_own) {
   std::filesystem::create_directory(root_ + "/pages");
-  std::ofstream(root_ + "/pages/l1") << "page";
-  std::ofstream(root_ + "/pages/other") << "other";
+  std::ofstream(root_ + "/pages/l1.limits") << "limits ";
+  std::ofstream(root_ + "/pages/l1.counters") << "counters ";
+  std::ofstream(root_ + "/pages/other.limits") << "other";
   std::ofstream(root_ + "/keeper.sock") << "k";
   LaunchOrder wanted = shell(
-      "a", "cat $LOAM_SLICE_PAGE; ls " + root_ + "/pages; echo w > " + root_ + "/keeper.sock");
+      "a", "cat $LOAM_SLICE_PAGE.limits $LOAM_SLICE_PAGE.counters; ls " + root_ + "/pages; "
+           "(echo x > $LOAM_SLICE_PAGE.limits) 2> /dev/null; echo w > " + root_ + "/keeper.sock");
   wanted.slice_page = root_ + "/pages/l1";
   wanted.visible = {root_ + "/keeper.sock"};
   EXPECT_EQ(run(wanted).exit_code, 0);
-  EXPECT_EQ(output("a"), "pagel1\n");
+  EXPECT_EQ(output("a"), "limits counters ");
+  EXPECT_EQ(*read_file(root_ + "/pages/l1.limits"), "limits ");
   EXPECT_EQ(*read_file(root_ + "/keeper.sock"), "w\n");
 }
 
