@@ -147,6 +147,10 @@ Result<Arguments> read(const Command& command, Strings words) {
     }
     known.emplace_back(option, made);
   }
+  for (const std::string& word : words) {
+    if (word.starts_with("--") && word.find('=') == word.size() - 1)
+      return invalid("'" + word + "' has no value", "write the value after the '='");
+  }
   std::reverse(words.begin(), words.end());
   try {
     app.parse(words);
@@ -163,12 +167,10 @@ Result<Arguments> read(const Command& command, Strings words) {
       arguments.operands.push_back(word);
     }
   }
-  std::size_t next_value = 0;
   for (const auto& [option, made] : known) {
-    const Strings* given = option->kind == Option::Kind::flag ? nullptr : &values[next_value++];
     if (made->count() == 0) continue;
     Strings& out = arguments.options[std::string(option->key())];
-    out = given == nullptr ? Strings{"true"} : *given;
+    out = made->results();  // as typed: converted, "{}" would be an empty list
     const std::string shown = "--" + std::string(option->key());
     if (option->kind == Option::Kind::value && out.size() > 1)
       return invalid(shown + " is given " + std::to_string(out.size()) + " times", "give it once");

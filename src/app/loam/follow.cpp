@@ -17,7 +17,8 @@ namespace {
 // The error stream's last line, redrawn below whatever the task writes. Thread-safe.
 class LiveLine {
  public:
-  LiveLine(Console& console, bool shown) : console_(console), shown_(shown) {}
+  LiveLine(Console& console, bool quiet)
+      : console_(console), quiet_(quiet), shown_(console.err_is_terminal && !quiet) {}
   ~LiveLine() { erase(); }
 
   void show(const std::string& line) {
@@ -32,10 +33,11 @@ class LiveLine {
     const std::lock_guard lock(mutex_);
     erase();
     stream << bytes << std::flush;
-    at_line_start_ = bytes.back() == '\n';
+    if (&stream == &console_.err || console_.out_is_terminal) at_line_start_ = bytes.back() == '\n';
     draw();
   }
   void say(const std::string& line) {
+    if (quiet_) return;
     const std::lock_guard lock(mutex_);
     erase();
     if (!at_line_start_ && shown_) console_.err << "\n";
@@ -62,6 +64,7 @@ class LiveLine {
   }
 
   Console& console_;
+  const bool quiet_;
   const bool shown_;
   std::mutex mutex_;
   std::string line_;
@@ -136,7 +139,7 @@ Result<int> follow(Session& session, const api::TaskView& task) {
   Console& console = session.console();
   LOAM_TRY(client, session.client());
   http::Canceller detach;
-  LiveLine live(console, console.err_is_terminal && !session.quiet());
+  LiveLine live(console, session.quiet());
   bool lost = false;
   Result<api::TaskView> end = task;
   {
@@ -170,13 +173,13 @@ Result<int> follow(Session& session, const api::TaskView& task) {
   }
   const bool finished = end && end->state == "finished";
   if (!finished && detach.cancelled()) {
-    session.say("detached: " + task.id + " goes on; follow it with: loam logs -f " + task.id +
+    live.say("detached: " + task.id + " goes on; follow it with: loam logs -f " + task.id +
                 "   see it with: loam show " + task.id);
     return exit_detached;
   }
   if (!end) return end.error();
   if (session.json()) session.print_json(*end);
-  session.say(ending_line(*end));
+  live.say(ending_line(*end));
   return exit_code_of(end->outcome, end->exit_code);
 }
 
