@@ -53,6 +53,12 @@ void let_through_exec(int fd) {
   ::fcntl(fd, F_SETFD, 0);
 }
 
+// The launcher may be protected from the kernel's choice of a victim; its program is not.
+void become_oom_victim() {
+  const Fd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  if (score.valid()) (void)write_all(score.get(), "0");
+}
+
 std::string own_program() {
   char path[4096];
   const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
@@ -257,10 +263,12 @@ Result<void> AttemptRun::spawn() {
                                      std::string(sandbox_guard) + "\n", Durable::no));
     }
   }
+  cgroup_.limit_cpu(false);  // until the program starts
   child_ = cgroup_.fork_inside();
   if (child_ < 0) return os_error("making a process", errno, "see the node's process limit");
   if (child_ == 0) {
     if (cgroup_.join_fault() != 0) ::_exit(exit_broken);
+    become_oom_victim();
     limit_by_rlimits();
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (sandboxed_) become_bubblewrap(task, packed.get(), complaint.get());
