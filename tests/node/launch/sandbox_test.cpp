@@ -111,9 +111,11 @@ TEST_F(Sandbox, the_slice_page_is_seen_at_its_well_known_path_and_sockets_at_the
   std::ofstream(root_ + "/pages/l1.counters") << "counters ";
   std::ofstream(root_ + "/pages/other.limits") << "other";
   std::ofstream(root_ + "/keeper.sock") << "k";
-  LaunchOrder wanted = shell(
-      "a", "cat $LOAM_SLICE_PAGE.limits $LOAM_SLICE_PAGE.counters; ls " + root_ + "/pages; "
-           "(echo x > $LOAM_SLICE_PAGE.limits) 2> /dev/null; echo w > " + root_ + "/keeper.sock");
+  LaunchOrder wanted =
+      shell("a", "cat $LOAM_SLICE_PAGE.limits $LOAM_SLICE_PAGE.counters; ls " + root_ +
+                     "/pages; "
+                     "(echo x > $LOAM_SLICE_PAGE.limits) 2> /dev/null; echo w > " +
+                     root_ + "/keeper.sock");
   wanted.slice_page = root_ + "/pages/l1";
   wanted.visible = {root_ + "/keeper.sock"};
   EXPECT_EQ(run(wanted).exit_code, 0);
@@ -222,6 +224,15 @@ TEST_F(NoSandbox, the_guard_is_preloaded_and_isolation_is_advisory) {
   EXPECT_EQ(status.isolation, Isolation::advisory);
   EXPECT_NE(status.isolation_detail, "");
   EXPECT_EQ(output("a", "stderr"), "marking guard\n");
+}
+
+TEST_F(NoSandbox, a_missing_slice_page_is_refused_by_name) {
+  LaunchOrder wanted = order("a", {"true"});
+  wanted.sandbox = SandboxMode::none;
+  wanted.slice_page = root_ + "/no-page";
+  const auto status = run(wanted);
+  EXPECT_EQ(status.phase, Phase::refused);
+  EXPECT_THAT(status.detail, HasSubstr(root_ + "/no-page"));
 }
 
 TEST_F(NoSandbox, without_a_guard_isolation_is_none) {
