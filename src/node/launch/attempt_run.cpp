@@ -170,6 +170,7 @@ void AttemptRun::handle(const InsideReport& report, pid_t sender) {
       status_.program_pid = sender;
       return;
     case InsideReport::started: {
+      cgroup_.limit_cpu(true);
       status_.start_boottime_ns = report.boottime_ns;
       status_.start_wall_ms = wall_ms() - (boottime_ns() - report.boottime_ns) / 1'000'000;
       if (status_.phase == Phase::starting) status_.phase = Phase::running;

@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 
+#include "guard/slice_page.h"
 #include "node/launch/attempt_files.hpp"
 #include "node/launch/attempt_run.hpp"
 #include "node/launch/clock.hpp"
@@ -51,6 +52,12 @@ void close_all_but(std::array<int, 3> kept) {
 
 void let_through_exec(int fd) {
   ::fcntl(fd, F_SETFD, 0);
+}
+
+// The launcher may be protected from the kernel's choice of a victim; its program is not.
+void become_oom_victim() {
+  const Fd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  if (score.valid()) (void)write_all(score.get(), "0");
 }
 
 std::string own_program() {
@@ -113,6 +120,11 @@ Result<void> AttemptRun::choose_isolation() {
     return os_error("reading the guard library " + order_.guard_library, errno,
                     "install loam's guard where the daemon looks for it");
   }
+  const std::string limits = order_.slice_page + LOAM_SLICE_LIMITS_SUFFIX;
+  if (!order_.slice_page.empty() && ::access(limits.c_str(), R_OK) != 0) {
+    return os_error("reading the slice page " + limits, errno,
+                    "make it before the attempt is launched");
+  }
   status_.isolation = sandboxed_                      ? Isolation::sandboxed
                       : !order_.guard_library.empty() ? Isolation::advisory
                                                       : Isolation::none;
@@ -156,6 +168,9 @@ Result<void> AttemptRun::prepare_directories() {
   places_.notice_file = notices + "/" + attempt_files::notice;
   places_.temporary_directory = sandboxed_ ? "/tmp" : temporary;
   if (!sandboxed_) places_.preload = order_.guard_library;
+  if (!order_.slice_page.empty()) {
+    places_.slice_page = sandboxed_ ? LOAM_SLICE_PATH : order_.slice_page;
+  }
   if (!order_.working_directory.empty() && ::access(work_.c_str(), F_OK) != 0) {
     return os_error("entering the working directory " + work_, errno,
                     "make it, or name another one");
@@ -257,10 +272,12 @@ Result<void> AttemptRun::spawn() {
                                      std::string(sandbox_guard) + "\n", Durable::no));
     }
   }
+  cgroup_.limit_cpu(false);  // until the program starts
   child_ = cgroup_.fork_inside();
   if (child_ < 0) return os_error("making a process", errno, "see the node's process limit");
   if (child_ == 0) {
     if (cgroup_.join_fault() != 0) ::_exit(exit_broken);
+    become_oom_victim();
     limit_by_rlimits();
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (sandboxed_) become_bubblewrap(task, packed.get(), complaint.get());

@@ -161,12 +161,25 @@ std::string AttemptCgroup::make_v2_group(const std::string& mount, const std::st
   return make_group(mount, own, name);
 }
 
+void AttemptCgroup::try_cpu(const std::string& file, std::string limited, std::string free,
+                            LimitBy kept_by) {
+  if (write_value(file, limited) != 0) return;
+  cpu_ = kept_by;
+  cpu_file_ = file;
+  cpu_limited_ = std::move(limited);
+  cpu_free_ = std::move(free);
+}
+
+void AttemptCgroup::limit_cpu(bool limited) const {
+  if (!cpu_file_.empty()) write_value(cpu_file_, limited ? cpu_limited_ : cpu_free_);
+}
+
 void AttemptCgroup::limit_v2(const CgroupLimits& limits) {
   if (v2_.empty()) return;
-  if (limits.cpu_milli > 0 &&
-      write_value(v2_ + "/cpu.max", std::to_string(quota_us(limits.cpu_milli)) + " " +
-                                        std::to_string(cpu_period_us)) == 0) {
-    cpu_ = LimitBy::cgroup_v2;
+  if (limits.cpu_milli > 0) {
+    const std::string period = " " + std::to_string(cpu_period_us);
+    try_cpu(v2_ + "/cpu.max", std::to_string(quota_us(limits.cpu_milli)) + period, "max" + period,
+            LimitBy::cgroup_v2);
   }
   if (limits.memory_bytes > 0 &&
       write_value(v2_ + "/memory.max", std::to_string(limits.memory_bytes)) == 0) {
@@ -184,9 +197,9 @@ void AttemptCgroup::limit_v1(const CgroupMounts& mounts, const std::string& name
   if (cpu_ == LimitBy::nothing) {
     const std::string group = make_group(mounts.cpu_v1, mounts.cpu_own, name);
     if (!group.empty() &&
-        write_value(group + "/cpu.cfs_period_us", std::to_string(cpu_period_us)) == 0 &&
-        write_value(group + "/cpu.cfs_quota_us", std::to_string(quota_us(limits.cpu_milli))) == 0) {
-      cpu_ = LimitBy::cgroup_v1;
+        write_value(group + "/cpu.cfs_period_us", std::to_string(cpu_period_us)) == 0) {
+      try_cpu(group + "/cpu.cfs_quota_us", std::to_string(quota_us(limits.cpu_milli)), "-1",
+              LimitBy::cgroup_v1);
     }
   }
   // Also without a limit: it tells the peak.

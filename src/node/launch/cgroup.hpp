@@ -54,6 +54,10 @@ class AttemptCgroup {
   // The groups that an earlier process made, from the directories it noted.
   static AttemptCgroup adopt(const std::vector<std::string>& directories);
 
+  // Lifts the CPU limit while a sandbox is built, which else would be slowed down with the program
+  // it is for, and sets it again. No effect where there is none.
+  void limit_cpu(bool limited) const;
+
   // Every directory made, for adopt().
   std::vector<std::string> directories() const;
   LimitBy cpu() const { return cpu_; }
@@ -90,6 +94,7 @@ class AttemptCgroup {
   std::string make_group(const std::string& mount, const std::string& own, const std::string& name);
   std::string make_v2_group(const std::string& mount, const std::string& own,
                             const std::string& name);
+  void try_cpu(const std::string& file, std::string limited, std::string free, LimitBy kept_by);
   void limit_v2(const CgroupLimits& limits);
   void limit_v1(const CgroupMounts& mounts, const std::string& name, const CgroupLimits& limits);
   std::vector<pid_t> members() const;
@@ -97,6 +102,8 @@ class AttemptCgroup {
   std::vector<Group> groups_;
   std::string v2_;  // directories; empty: none
   std::string memory_v1_;
+  std::string cpu_file_;                // where the CPU limit is written
+  std::string cpu_limited_, cpu_free_;  // and what
   std::string freezer_;
   LimitBy cpu_ = LimitBy::not_asked;
   LimitBy memory_ = LimitBy::not_asked;

@@ -66,7 +66,7 @@ struct LaunchOrder {
   SandboxMode sandbox = SandboxMode::automatic;
   bool network = true;
   std::string guard_library;  // absolute; empty: the program runs unguarded
-  std::string slice_page;     // absolute; empty: none
+  std::string slice_page;     // absolute, without the suffixes of its two files; empty: none
 
   friend bool operator==(const LaunchOrder&, const LaunchOrder&) = default;
 };

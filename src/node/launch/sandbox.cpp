@@ -1,4 +1,3 @@
-#include "guard/slice_page.h"
 #include "node/launch/sandbox.hpp"
 
 #include <dirent.h>
@@ -12,6 +11,7 @@
 #include <cerrno>
 #include <initializer_list>
 
+#include "guard/slice_page.h"
 #include "node/launch/clock.hpp"
 #include "node/launch/file.hpp"
 
@@ -291,8 +291,10 @@ SandboxCommand sandbox_command(const LaunchOrder& order, const SandboxPaths& pat
   if (!order.slice_page.empty()) {
     // At the well-known path, so that a child with an empty environment is bound too.
     const std::string seen = LOAM_SLICE_PATH;
-    arguments.add({"--ro-bind", order.slice_page + LOAM_SLICE_LIMITS_SUFFIX, seen + LOAM_SLICE_LIMITS_SUFFIX});
-    arguments.add({"--bind", order.slice_page + LOAM_SLICE_COUNTERS_SUFFIX, seen + LOAM_SLICE_COUNTERS_SUFFIX});
+    arguments.add({"--ro-bind", order.slice_page + LOAM_SLICE_LIMITS_SUFFIX,
+                   seen + LOAM_SLICE_LIMITS_SUFFIX});
+    arguments.add({"--bind", order.slice_page + LOAM_SLICE_COUNTERS_SUFFIX,
+                   seen + LOAM_SLICE_COUNTERS_SUFFIX});
   }
   for (const auto& path : order.visible) arguments.add({"--bind", path, path});
   arguments.add({"--ro-bind", paths.notice_directory, paths.notice_directory});

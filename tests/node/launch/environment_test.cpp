@@ -20,7 +20,7 @@ LaunchOrder small_order() {
   return order;
 }
 
-const TaskPlaces places{"/w", "/c", "/k", "/tmp", "/n/notice.json", ""};
+const TaskPlaces places{"/w", "/c", "/k", "/tmp", "/n/notice.json", "", ""};
 
 TEST(TaskEnvironment, holds_what_is_promised_and_nothing_of_the_daemons) {
   ::setenv("SECRET_OF_THE_DAEMON", "1", 1);

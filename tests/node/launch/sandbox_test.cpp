@@ -111,9 +111,11 @@ TEST_F(Sandbox, the_slice_page_is_seen_at_its_well_known_path_and_sockets_at_the
   std::ofstream(root_ + "/pages/l1.counters") << "counters ";
   std::ofstream(root_ + "/pages/other.limits") << "other";
   std::ofstream(root_ + "/keeper.sock") << "k";
-  LaunchOrder wanted = shell(
-      "a", "cat $LOAM_SLICE_PAGE.limits $LOAM_SLICE_PAGE.counters; ls " + root_ + "/pages; "
-           "(echo x > $LOAM_SLICE_PAGE.limits) 2> /dev/null; echo w > " + root_ + "/keeper.sock");
+  LaunchOrder wanted =
+      shell("a", "cat $LOAM_SLICE_PAGE.limits $LOAM_SLICE_PAGE.counters; ls " + root_ +
+                     "/pages; "
+                     "(echo x > $LOAM_SLICE_PAGE.limits) 2> /dev/null; echo w > " +
+                     root_ + "/keeper.sock");
   wanted.slice_page = root_ + "/pages/l1";
   wanted.visible = {root_ + "/keeper.sock"};
   EXPECT_EQ(run(wanted).exit_code, 0);
@@ -132,37 +134,86 @@ TEST_F(Sandbox, an_opencl_platform_of_the_node_is_found_inside) {
   EXPECT_THAT(output("a"), HasSubstr("Device #0"));
 }
 
-TEST_F(Sandbox, works_for_an_ordinary_user) {
-  if (::geteuid() != 0) GTEST_SKIP() << "the other tests run as an ordinary user already";
-  constexpr uid_t nobody = 65534;
-  // A user must reach the launcher: a copy below /tmp.
-  const std::string home = root_ + "/home";
-  std::filesystem::create_directories(home + "/a");
-  std::filesystem::copy_file(LOAM_LAUNCH, home + "/loam-launch");
-  LaunchOrder wanted = shell("a", "id -u; touch mine && echo wrote");
+// An attempt run by an ordinary user, who may neither make control groups nor mount.
+class OrdinaryUser : public AttemptTest {
+ protected:
+  void SetUp() override {
+    AttemptTest::SetUp();
+    if (::geteuid() != 0) GTEST_SKIP() << "all tests run as an ordinary user already";
+    // A user must reach the launcher: a copy below /tmp.
+    std::filesystem::create_directories(home_ = root_ + "/home");
+    std::filesystem::copy_file(LOAM_LAUNCH, home_ + "/loam-launch");
+    ::chmod(root_.c_str(), 0755);
+    ASSERT_EQ(::chown(home_.c_str(), nobody, nobody), 0);
+  }
+
+  AttemptStatus run_as_user(const LaunchOrder& order) {
+    directory_ = home_ + "/" + order.attempt;
+    std::filesystem::create_directory(directory_);
+    std::ofstream(directory_ + "/order.json") << to_json(order);
+    EXPECT_EQ(::chown(directory_.c_str(), nobody, nobody), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (::setgid(nobody) != 0 || ::setuid(nobody) != 0) ::_exit(99);
+      const std::string launcher = home_ + "/loam-launch";
+      ::execl(launcher.c_str(), "loam-launch", "--foreground", directory_.c_str(), nullptr);
+      ::_exit(98);
+    }
+    int wait_status = 0;
+    EXPECT_EQ(::waitpid(child, &wait_status, 0), child);
+    EXPECT_EQ(wait_status, 0);
+    const auto text = read_file(directory_ + "/status.json");
+    EXPECT_TRUE(text.ok());
+    if (!text) return {};
+    const auto status = parse_attempt_status(*text);
+    EXPECT_TRUE(status.ok());
+    return status ? *status : AttemptStatus{};
+  }
+
+  static constexpr uid_t nobody = 65534;
+  std::string home_;
+  std::string directory_;
+};
+
+TEST_F(OrdinaryUser, runs_in_a_sandbox_where_that_works_and_says_so_where_not) {
+  LaunchOrder wanted = shell("a", "id -u; touch mine && echo wrote; (setsid sleep 1000 &)");
   wanted.host_memory_mib = 256;
-  std::ofstream(home + "/a/order.json") << to_json(wanted);
-  ::chmod(root_.c_str(), 0755);
-  for (const auto& entry : {home, home + "/a", home + "/a/order.json"}) {
-    ASSERT_EQ(::chown(entry.c_str(), nobody, nobody), 0);
+  const auto status = run_as_user(wanted);
+  EXPECT_EQ(status.exit_code, 0) << status.detail;
+  if (status.isolation != Isolation::sandboxed) {
+    EXPECT_NE(status.isolation_detail, "");
   }
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (::setgid(nobody) != 0 || ::setuid(nobody) != 0) ::_exit(99);
-    const std::string launcher = home + "/loam-launch";
-    ::execl(launcher.c_str(), "loam-launch", "--foreground", (home + "/a").c_str(), nullptr);
-    ::_exit(98);
-  }
-  int wait_status = 0;
-  ASSERT_EQ(::waitpid(child, &wait_status, 0), child);
-  EXPECT_EQ(wait_status, 0);
-  const auto status = parse_attempt_status(*read_file(home + "/a/status.json"));
-  ASSERT_TRUE(status.ok());
-  EXPECT_EQ(status->exit_code, 0) << status->detail;
-  if (status->isolation != Isolation::sandboxed) {
-    EXPECT_NE(status->isolation_detail, "") << "why not is said";
-  }
-  EXPECT_EQ(*read_file(home + "/a/logs/stdout.log"), "65534\nwrote\n");
+  EXPECT_EQ(*read_file(directory_ + "/logs/stdout.log"), "65534\nwrote\n");
+  EXPECT_TRUE(gone_processes_with("LOAM_TEST_ROOT=" + root_));
+}
+
+TEST_F(OrdinaryUser, has_resource_limits_without_groups_and_everything_ends_all_the_same) {
+  LaunchOrder wanted = shell("a",
+                             "(setsid sleep 1000 &); (setsid sh -c 'sleep 1000 & sleep 1000' &);"
+                             "ulimit -d; exit 4");
+  wanted.sandbox = SandboxMode::none;
+  wanted.host_memory_mib = 256;
+  wanted.cpu_milli = 500;
+  const auto status = run_as_user(wanted);
+  EXPECT_EQ(status.exit_code, 4) << status.detail;
+  EXPECT_TRUE(gone_processes_with("LOAM_TEST_ROOT=" + root_));
+  if (!status.cgroups.empty()) GTEST_SKIP() << "this user may make control groups";
+  EXPECT_EQ(status.memory_limit, LimitBy::rlimit);
+  EXPECT_EQ(status.pids_limit, LimitBy::rlimit);
+  EXPECT_EQ(status.cpu_limit, LimitBy::nothing);
+  EXPECT_THAT(status.isolation_detail, HasSubstr("no control group limits CPU"));
+  EXPECT_EQ(*read_file(directory_ + "/logs/stdout.log"), "262144\n");
+}
+
+TEST_F(OrdinaryUser, a_fork_bomb_ends_at_the_resource_limit) {
+  LaunchOrder wanted = shell("a",
+                             "i=0; while [ $i -lt 10000 ]; do sleep 1000 & i=$((i+1)); done; "
+                             "echo all");
+  wanted.sandbox = SandboxMode::none;
+  wanted.pids_max = 50;
+  run_as_user(wanted);
+  EXPECT_EQ(*read_file(directory_ + "/logs/stdout.log"), "");
+  EXPECT_TRUE(gone_processes_with("LOAM_TEST_ROOT=" + root_));
 }
 
 TEST_F(NoSandbox, the_guard_is_preloaded_and_isolation_is_advisory) {
@@ -173,6 +224,15 @@ TEST_F(NoSandbox, the_guard_is_preloaded_and_isolation_is_advisory) {
   EXPECT_EQ(status.isolation, Isolation::advisory);
   EXPECT_NE(status.isolation_detail, "");
   EXPECT_EQ(output("a", "stderr"), "marking guard\n");
+}
+
+TEST_F(NoSandbox, a_missing_slice_page_is_refused_by_name) {
+  LaunchOrder wanted = order("a", {"true"});
+  wanted.sandbox = SandboxMode::none;
+  wanted.slice_page = root_ + "/no-page";
+  const auto status = run(wanted);
+  EXPECT_EQ(status.phase, Phase::refused);
+  EXPECT_THAT(status.detail, HasSubstr(root_ + "/no-page"));
 }
 
 TEST_F(NoSandbox, without_a_guard_isolation_is_none) {
