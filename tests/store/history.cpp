@@ -93,7 +93,7 @@ LeaseId History::lease_of(TaskId task) const {
 void History::start(TaskId task) {
   const LeaseId lease = lease_of(task);
   ASSERT_TRUE(lease.valid());
-  act(ReportStarted{lease, state_.find_lease(lease)->epoch, now});
+  act(ReportStarted{lease, state_.find_lease(lease)->epoch, now, false});
 }
 
 void History::end(TaskId task, std::int64_t exit_code) {
