@@ -15,7 +15,7 @@ namespace loam::store {
 // Reads the columns of one row from left to right; the first fault is kept.
 class Columns {
  public:
-  explicit Columns(const Statement& row) : row_(row) {}
+  explicit Columns(const Statement& row, int first = 0) : row_(row), at_(first) {}
 
   std::int64_t integer() { return row_.integer(at_++); }
   std::string text() { return std::string(row_.text(at_++)); }
@@ -78,7 +78,7 @@ class Columns {
   }
 
   const Statement& row_;
-  int at_ = 0;
+  int at_;
   std::string fault_;
 };
 

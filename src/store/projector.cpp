@@ -74,7 +74,7 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   X(insert_lease,                                                                                  \
     "INSERT INTO leases SELECT ?1,?2,tenant_id,?3,?4,?5,?6,?7,NULL,NULL,NULL,'none',NULL,NULL "    \
     "FROM tasks WHERE id=?2")                                                                      \
-  X(start_lease, "UPDATE leases SET started_ms=?2, stop_at_ms=?3 WHERE id=?1")                     \
+  X(start_lease, "UPDATE leases SET started_ms=?2, stop_at_ms=?3, isolation=?4 WHERE id=?1")       \
   X(stop_lease, "UPDATE leases SET stop_reason=?2 WHERE id=?1")                                    \
   X(end_lease, "UPDATE leases SET ended_ms=?2, device_time_ms=?3, memory_peak_mib=?4 WHERE id=?1") \
   X(insert_slice, "INSERT INTO slices VALUES(?,?,?,?,?)")                                          \
@@ -198,7 +198,8 @@ struct Projector::Statements {
   }
 
   Result<void> on(const Record&, const AttemptStarted& e) {
-    LOAM_CHECK(update(start_lease, e.lease.text(), number(e.lease), e.started_at, e.stop_at));
+    LOAM_CHECK(update(start_lease, e.lease.text(), number(e.lease), e.started_at, e.stop_at,
+                      name(e.isolation)));
     return update(start_task, e.lease.text(), number(e.lease), e.started_at);
   }
 

@@ -25,7 +25,8 @@ constexpr std::string_view task_columns =
     "t.finished_ms, t.attempts, t.lease_id, "
     "(SELECT group_concat(dn.name || '/' || d.node_index, ', ') FROM slices s JOIN devices d ON "
     "d.id = s.device_id JOIN nodes dn ON dn.id = d.node_id WHERE s.lease_id = t.lease_id), "
-    "t.run_ms, t.billed_ms, t.currency, t.list, t.discount, t.net, t.submitted_by "
+    "t.run_ms, t.billed_ms, t.currency, t.list, t.discount, t.net, t.submitted_by, "
+    "(SELECT l.isolation FROM leases l WHERE l.id = t.lease_id) "
     "FROM tasks t JOIN tenants n ON n.id = t.tenant_id ";
 
 Result<TaskRow> read_task(const Statement& statement) {
@@ -62,6 +63,7 @@ Result<TaskRow> read_task(const Statement& statement) {
   row.discount = columns.money(currency);
   row.net = columns.money(currency);
   row.submitted_by = columns.text();
+  if (!columns.is_null()) row.isolation = columns.enumerator<Isolation>();
   LOAM_CHECK(columns.done("task " + row.id.text()));
   return row;
 }
@@ -193,14 +195,17 @@ Result<UsageRecord> read_usage(const Statement& statement) {
 
 constexpr std::string_view usage_columns =
     "u.id, u.lease_id, u.task_id, u.tenant_id, u.from_ms, u.to_ms, u.billable_milli_ce, "
-    "u.memory_mib, u.rate_card_id, u.purchase_model, u.currency, u.unit_price, u.list, u.net ";
+    "u.memory_mib, u.rate_card_id, u.purchase_model, u.currency, u.unit_price, u.list, u.net, "
+    "l.isolation FROM usage u JOIN leases l ON l.id = u.lease_id ";
+constexpr int isolation_column = 14;
 
 // Adds a record to the line it belongs to: the last one, or a new one.
-void add_to_bill(Bill& bill, const UsageRecord& record) {
+void add_to_bill(Bill& bill, const UsageRecord& record, Isolation isolation) {
   const bool same = !bill.lines.empty() && bill.lines.back().task == record.task &&
                     bill.lines.back().unit_price == record.unit_price &&
                     bill.lines.back().billable_ce == record.billable_ce &&
-                    bill.lines.back().purchase_model == record.purchase_model;
+                    bill.lines.back().purchase_model == record.purchase_model &&
+                    bill.lines.back().isolation == isolation;
   const Money zero = Money::zero(bill.currency);
   if (!same)
     bill.lines.push_back({record.task,
@@ -214,7 +219,8 @@ void add_to_bill(Bill& bill, const UsageRecord& record) {
                           record.unit_price,
                           zero,
                           zero,
-                          zero});
+                          zero,
+                          isolation});
   BillLine& line = bill.lines.back();
   const Money discount = record.list - record.net;
   line.length += record.length();
@@ -427,7 +433,7 @@ Result<TaskDetail> Queries::task(TaskId id) {
 Result<std::vector<UsageRecord>> Queries::usage(TaskId id) {
   LOAM_TRY(database, Borrowed::take(*this));
   LOAM_TRY(query, database->prepare("SELECT " + std::string(usage_columns) +
-                                    "FROM usage u WHERE u.task_id = ? ORDER BY u.id"));
+                                    "WHERE u.task_id = ? ORDER BY u.id"));
   query.bind_all(number(id));
   return read_all(query, read_usage);
 }
@@ -440,7 +446,7 @@ Result<Bill> Queries::bill(TenantId tenant, Instant from, Instant to) {
   bill.currency = currency;
   bill.list = bill.discount = bill.net = Money::zero(currency);
   LOAM_TRY(query, database->prepare("SELECT " + std::string(usage_columns) +
-                                    "FROM usage u WHERE u.tenant_id = ? AND u.from_ms >= ? AND "
+                                    "WHERE u.tenant_id = ? AND u.from_ms >= ? AND "
                                     "u.from_ms < ? ORDER BY u.task_id, u.from_ms, u.id"));
   query.bind_all(number(tenant), from.ms, to.ms);
   while (true) {
@@ -453,7 +459,9 @@ Result<Bill> Queries::bill(TenantId tenant, Instant from, Instant to) {
                        std::string(record.net.currency().code()) + ", its tenant pays in " +
                        std::string(currency.code()),
                    "run `loam verify`"};
-    add_to_bill(bill, record);
+    Columns isolation(query, isolation_column);
+    add_to_bill(bill, record, isolation.enumerator<Isolation>());
+    LOAM_CHECK(isolation.done("lease " + record.lease.text()));
   }
   LOAM_CHECK(name_lines(*database, bill));
   LOAM_CHECK(prove_lines(*database, bill));
@@ -464,7 +472,7 @@ Result<void> Queries::usage_between(TenantId tenant, Instant from, Instant to,
                                     const std::function<void(const UsageRecord&)>& each) {
   LOAM_TRY(database, Borrowed::take(*this));
   LOAM_TRY(query, database->prepare("SELECT " + std::string(usage_columns) +
-                                    "FROM usage u WHERE u.tenant_id = ? AND u.from_ms >= ? AND "
+                                    "WHERE u.tenant_id = ? AND u.from_ms >= ? AND "
                                     "u.from_ms < ? ORDER BY u.id"));
   query.bind_all(number(tenant), from.ms, to.ms);
   while (true) {
@@ -482,11 +490,11 @@ Result<std::vector<InvoiceRow>> Queries::invoices(const InvoiceFilter& filter) {
     return id.valid() ? std::optional(number(id)) : std::optional<std::int64_t>();
   };
   LOAM_TRY(database, Borrowed::take(*this));
-  LOAM_TRY(query, database->prepare(
-                      "SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, total "
-                      "FROM invoices WHERE (?1 IS NULL OR tenant_id = ?1) AND "
-                      "(?2 IS NULL OR id < ?2) AND (?3 IS NULL OR id = ?3) "
-                      "ORDER BY id DESC LIMIT ?4"));
+  LOAM_TRY(query,
+           database->prepare("SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, total "
+                             "FROM invoices WHERE (?1 IS NULL OR tenant_id = ?1) AND "
+                             "(?2 IS NULL OR id < ?2) AND (?3 IS NULL OR id = ?3) "
+                             "ORDER BY id DESC LIMIT ?4"));
   query.bind_all(optional_number(filter.tenant), optional_number(filter.before),
                  optional_number(filter.only), filter.limit);
   LOAM_TRY(rows, read_all(query, read_invoice));

@@ -46,7 +46,8 @@ struct TaskRow {
   Money list;
   Money discount;
   Money net;
-  std::string submitted_by;  // "issuer:subject"
+  std::string submitted_by;            // "issuer:subject"
+  std::optional<Isolation> isolation;  // as given to the last attempt; none before the first
 };
 
 struct TaskFilter {
@@ -89,7 +90,7 @@ struct TaskDetail {
   std::vector<LeaseRow> leases;  // oldest first
 };
 
-// One task at one price and size.
+// One task at one price, size and isolation.
 struct BillLine {
   TaskId task;
   std::string name;
@@ -103,6 +104,7 @@ struct BillLine {
   Money list;
   Money discount;
   Money net;
+  Isolation isolation = Isolation::software;  // as given
 };
 // That billed time is run time: over the task's whole life, from the attempts on one side and the
 // usage records on the other. Equal for every task whose attempts have ended.
@@ -124,9 +126,9 @@ struct Bill {
 };
 
 struct InvoiceFilter {
-  TenantId tenant;   // none: of every tenant
-  InvoiceId before;  // only older ones; none: from the newest
-  InvoiceId only;    // just this one; none: any
+  TenantId tenant;           // none: of every tenant
+  InvoiceId before;          // only older ones; none: from the newest
+  InvoiceId only;            // just this one; none: any
   std::int64_t limit = 100;  // 1 … 1000
 };
 struct InvoiceRow {

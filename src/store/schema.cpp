@@ -14,6 +14,8 @@ namespace loam::store {
 
 namespace {
 
+static_assert(loam_version == LOAM_PROJECT_VERSION, "the version here is not the project's");
+
 constexpr const char* core_sql = R"sql(
 CREATE TABLE journal(
   seq INTEGER PRIMARY KEY,

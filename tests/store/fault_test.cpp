@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/mount.h>
+
 #include <fstream>
 
 #include "base/random.hpp"
@@ -169,6 +171,76 @@ TEST(FullDiskTest, ASnapshotThatDoesNotFitLeavesTheJournalWorking) {
   ASSERT_TRUE(journal->save_snapshot(engine::image_of(history.state())).ok());
   EXPECT_EQ(journal->load_snapshot()->sequence,
             static_cast<std::int64_t>(history.state().sequence));
+  expect_verified(journal->path());
+}
+
+// A small file system of our own, gone with the object.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::string& path) : path_(path) {
+    std::filesystem::create_directories(path);
+    mounted_ = mount("loam-test", path.c_str(), "tmpfs", 0, "size=8m") == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) umount2(path_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  bool mounted() const { return mounted_; }
+  void fill() {
+    std::ofstream file(path_ + "/filler", std::ios::binary | std::ios::app);
+    const std::string block(4096, 'f');
+    while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+    }
+  }
+  void free() { std::filesystem::remove(path_ + "/filler"); }
+
+ private:
+  std::string path_;
+  bool mounted_ = false;
+};
+
+TEST(FullDiskTest, ARealFullDiskIsSurvivedWithoutLoss) {
+  TestFolder folder;
+  SmallDisk disk(folder / "disk");
+  if (!disk.mounted()) GTEST_SKIP() << "needs the right to mount a file system";
+  History history;
+  history.found_region();
+  auto journal = open_good(folder / "disk/data");
+  ASSERT_TRUE(journal->append(history.take()).ok());
+  for (int round = 0; round < 3; ++round) {
+    disk.fill();
+    Result<void> done;
+    std::vector<Record> batch;
+    // What is left in allocated pages may still take some; then no more.
+    for (int i = 0; i < 1000 && done.ok(); ++i) {
+      history.whole_task(acme, "t", Duration::seconds(5));
+      batch = history.take();
+      done = journal->append(batch);
+    }
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().kind, ErrorKind::unavailable) << to_text(done.error());
+    EXPECT_NE(done.error().next_step.find("free space"), std::string::npos)
+        << to_text(done.error());
+    EXPECT_FALSE(journal->set_meta("clock.anchor", std::string(100'000, 'x')).ok());
+    EXPECT_EQ(journal->last_sequence() + batch.size(), history.state().sequence);
+    if (round == 2) {
+      // A restart meanwhile either works or says what is missing; nothing is lost by it.
+      journal.reset();
+      auto again = SqliteJournal::open(folder / "disk/data");
+      if (!again.ok()) {
+        EXPECT_EQ(again.error().kind, ErrorKind::unavailable) << to_text(again.error());
+        disk.free();
+        journal = open_good(folder / "disk/data");
+      } else {
+        journal = std::move(*again);
+      }
+    }
+    disk.free();
+    const auto appended = journal->append(batch);
+    ASSERT_TRUE(appended.ok()) << to_text(appended.error());
+    EXPECT_EQ(digest_of(*journal), engine::digest(history.state()));
+  }
   expect_verified(journal->path());
 }
 

@@ -10,7 +10,7 @@
 
 namespace loam::store {
 
-// A folder of its own under the build's temporary folder; gone with the object.
+// A folder of its own; gone with the object.
 class TestFolder {
  public:
   TestFolder();

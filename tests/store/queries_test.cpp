@@ -180,6 +180,7 @@ TEST(QueriesTest, BillsAddUpAndBilledTimeIsRunTime) {
   ASSERT_GE(bill->lines.size(), 3u);
   const BillLine& dearer = bill->lines.back();
   EXPECT_EQ(dearer.name, "dearer");
+  EXPECT_EQ(dearer.isolation, Isolation::software);
   EXPECT_EQ(dearer.unit_price, usd("0.03"));
   EXPECT_EQ(bill->lines[bill->lines.size() - 2].unit_price, usd("0.02"));
   EXPECT_EQ(bill->lines[bill->lines.size() - 2].task, dearer.task);
