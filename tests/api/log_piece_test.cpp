@@ -53,7 +53,9 @@ TEST(LogPieceTest, any_bytes_come_back_from_any_cutting) {
       const auto bytes = bytes_of(view);
       ASSERT_TRUE(bytes.ok());
       ASSERT_EQ(view.next_offset, offset + static_cast<std::int64_t>(bytes->size()));
-      if (last) ASSERT_GT(view.next_offset, offset);
+      if (last) {
+        ASSERT_GT(view.next_offset, offset);
+      }
       got += *bytes;
       offset = view.next_offset;
     }
