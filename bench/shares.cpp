@@ -70,13 +70,14 @@ class Guest {
     require(fault, "clCreateContext");
     queue_ = clCreateCommandQueue(context_, device_, 0, &fault);
     require(fault, "clCreateCommandQueue");
-    cl_program program = clCreateProgramWithSource(
-        context_, 1, const_cast<const char**>(&source), nullptr, &fault);
+    cl_program program =
+        clCreateProgramWithSource(context_, 1, const_cast<const char**>(&source), nullptr, &fault);
     require(fault, "clCreateProgramWithSource");
     require(clBuildProgram(program, 1, &device_, "", nullptr, nullptr), "clBuildProgram");
     kernel_ = clCreateKernel(program, "spin", &fault);
     require(fault, "clCreateKernel");
-    cl_mem out = clCreateBuffer(context_, CL_MEM_READ_WRITE, items * sizeof(float), nullptr, &fault);
+    cl_mem out =
+        clCreateBuffer(context_, CL_MEM_READ_WRITE, items * sizeof(float), nullptr, &fault);
     require(fault, "clCreateBuffer");
     require(clSetKernelArg(kernel_, 0, sizeof out, static_cast<void*>(&out)), "clSetKernelArg");
     run_once(64);
@@ -115,9 +116,9 @@ class Guest {
   static constexpr std::size_t items = 512;
   void enqueue() {
     const std::size_t global = items;
-    require(clEnqueueNDRangeKernel(queue_, kernel_, 1, nullptr, &global, nullptr, 0, nullptr,
-                                   nullptr),
-            "clEnqueueNDRangeKernel");
+    require(
+        clEnqueueNDRangeKernel(queue_, kernel_, 1, nullptr, &global, nullptr, 0, nullptr, nullptr),
+        "clEnqueueNDRangeKernel");
   }
   cl_device_id device_ = nullptr;
   cl_context context_ = nullptr;
@@ -153,8 +154,7 @@ pid_t start_guest(const char* self, const std::string& prefix, const std::string
 Progress* map_progress(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "a+");
   if (!file || ::ftruncate(fileno(file), 4096) != 0) std::perror(path.c_str());
-  void* address =
-      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+  void* address = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
   std::fclose(file);
   return static_cast<Progress*>(address);
 }
@@ -165,6 +165,7 @@ struct Sample {
   std::uint64_t kernels_a, kernels_b;
 };
 
+// house-allow function-length: one experiment from start to end
 int measure(const char* self, const Options& options) {
   std::string device_name;
   const std::uint64_t key = first_device_key(device_name);
@@ -175,7 +176,8 @@ int measure(const char* self, const Options& options) {
   // Alone and unguarded: what the device does at most.
   const std::string rounds_file = root + "/rounds";
   if (std::system((std::string(self) + " --calibrate " + std::to_string(options.kernel_us) + " > " +
-                   rounds_file).c_str()) != 0)
+                   rounds_file)
+                      .c_str()) != 0)
     return 1;
   int rounds = 0;
   if (std::FILE* file = std::fopen(rounds_file.c_str(), "r")) {
@@ -222,10 +224,9 @@ int measure(const char* self, const Options& options) {
   Progress* b = map_progress(root + "/progress_b");
   const pid_t guest_a = start_guest(self, loam::node::page_prefix(root, "a"), options.guard,
                                     root + "/progress_a", rounds);
-  const pid_t guest_b = options.only_a
-                            ? 0
-                            : start_guest(self, loam::node::page_prefix(root, "b"), options.guard,
-                                          root + "/progress_b", rounds);
+  const pid_t guest_b = options.only_a ? 0
+                                       : start_guest(self, loam::node::page_prefix(root, "b"),
+                                                     options.guard, root + "/progress_b", rounds);
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
 
   const auto start = Clock::now();
@@ -319,14 +320,22 @@ int main(int count, char** arguments) {
       options.only_a = true;
       continue;
     }
-    if (name == "--seconds") options.seconds = std::atof(value);
-    else if (name == "--window") options.window = std::atof(value);
-    else if (name == "--a") options.a = std::atoi(value);
-    else if (name == "--b") options.b = std::atoi(value);
-    else if (name == "--kernel-us") options.kernel_us = std::atoi(value);
-    else if (name == "--guard") options.guard = value;
-    else if (name == "--keeper") options.keeper = value;
-    else if (name == "--mode") options.strict = std::strcmp(value, "burstable") != 0;
+    if (name == "--seconds")
+      options.seconds = std::atof(value);
+    else if (name == "--window")
+      options.window = std::atof(value);
+    else if (name == "--a")
+      options.a = std::atoi(value);
+    else if (name == "--b")
+      options.b = std::atoi(value);
+    else if (name == "--kernel-us")
+      options.kernel_us = std::atoi(value);
+    else if (name == "--guard")
+      options.guard = value;
+    else if (name == "--keeper")
+      options.keeper = value;
+    else if (name == "--mode")
+      options.strict = std::strcmp(value, "burstable") != 0;
     else {
       std::fprintf(stderr, "bench_shares: unknown option '%s'\n", arguments[i]);
       return 2;

@@ -61,18 +61,23 @@ endfunction()
 # The program fuzz_<NAME> from SOURCES, which define LLVMFuzzerTestOneInput (the libFuzzer
 # interface: return 0, abort on a finding). CORPUS is a folder of seed inputs, one a file,
 # relative to the calling CMakeLists.txt.
-#   With LOAM_FUZZ (preset `fuzz`, clang) it is a libFuzzer program; run it by hand as long as
-#   wanted: `fuzz_<NAME> NEW_CORPUS_FOLDER SEED_FOLDER`.
+#   With LOAM_FUZZ (preset `fuzz`, clang) it is a libFuzzer program, which `./dev fuzz [NAME]` runs
+#   as long as wanted; the target `fuzzers` builds them all and fuzzers.txt names each and its
+#   corpus.
 #   Without it a main of our own (tests/fuzz/replay.cpp) is linked in, so that any compiler
 #   tests the target: it runs the corpus and RUNS mutations of it, the same ones each time.
 # Either way the CTest entry fuzz.<NAME> makes RUNS runs (default 20000) with a fixed seed.
+add_custom_target(fuzzers)
+file(WRITE ${CMAKE_BINARY_DIR}/fuzzers.txt "")
 function(loam_fuzz name)
   cmake_parse_arguments(ARG "" "CORPUS;RUNS" "SOURCES;DEPENDS" ${ARGN})
   if(NOT ARG_RUNS)
     set(ARG_RUNS 20000)
   endif()
   get_filename_component(corpus ${ARG_CORPUS} ABSOLUTE BASE_DIR ${CMAKE_CURRENT_SOURCE_DIR})
+  file(APPEND ${CMAKE_BINARY_DIR}/fuzzers.txt "${name} ${corpus}\n")
   add_executable(fuzz_${name} ${ARG_SOURCES})
+  add_dependencies(fuzzers fuzz_${name})
   set_target_properties(fuzz_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_include_directories(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(fuzz_${name} PRIVATE ${ARG_DEPENDS} loam_warnings)

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -237,6 +238,19 @@ int run_training(const Options& options, const Contract& contract) {
   return 0;
 }
 
+// CLI::Range lets NaN pass: it is neither below nor above anything.
+std::function<std::string(const std::string&)> number_between(double least, double most) {
+  return [least, most](const std::string& text) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (end != text.c_str() && *end == '\0' && value >= least && value <= most) {
+      return std::string();
+    }
+    return "'" + text + "' is not a number from " + std::to_string(least) + " to " +
+           std::to_string(most);
+  };
+}
+
 void install_signal_handlers() {
   struct sigaction action {};
   action.sa_handler = on_stop_signal;
@@ -256,7 +270,7 @@ int main(int argc, char** argv) {
   app.add_option("--steps", options.steps, "Stop after this many steps, over all attempts")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}));
   app.add_option("--seconds", options.seconds, "Stop after this training time, over all attempts")
-      ->check(CLI::Range(0.001, 1e9));
+      ->check(demo::number_between(0.001, 1e9));
   app.add_option("--size", options.size, "Rows and columns of the matrices, a multiple of 16")
       ->check(CLI::Range(16, 4096))
       ->check([](const std::string& text) {
@@ -268,7 +282,7 @@ int main(int argc, char** argv) {
   app.add_option("--checkpoint-every", options.checkpoint_every, "Save every so many steps")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}));
   app.add_option("--progress-every", options.progress_every_s, "Seconds between progress lines")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(demo::number_between(0, 1e6));
   app.add_option("--platform", options.platform, "OpenCL platform, counted from 0");
   app.add_option("--device", options.device, "Device of that platform, counted from 0");
   app.add_option("--report", options.report, "Write steps, seconds, loss and kernels as JSON");

@@ -49,10 +49,11 @@ show_progress() {
     END { clear() }'
 }
 
+# step_build PRESET [TARGET]
 step_build() {
   local preset="$1" log="$log_dir/build.$1.log"
   step "build ($preset)"
-  cmake --build --preset "$preset" --parallel "$(job_count)" 2>&1 | tee "$log" | show_progress ||
+  cmake --build --preset "$preset" --target "${2:-all}" --parallel "$(job_count)" 2>&1 | tee "$log" | show_progress ||
     fail "the build failed (the first error is above)" "whole log: $log"
 }
 
@@ -64,24 +65,23 @@ run_ctest() {
     fail "tests failed (listed above)" "one again: ./dev test --preset $preset --only NAME; log: $log"
 }
 
-# run_fuzzers NAME SECONDS: every fuzz_* program of the fuzz build, or fuzz_NAME.
+# run_fuzzers NAME SECONDS: every target of the fuzz build, or the one of that name. What is found on the
+# way is kept in build/corpus, so that the next run goes on from there.
 run_fuzzers() {
-  local name="$1" seconds="$2" program target ran=0
-  for program in build/fuzz/fuzzers/fuzz_*; do
-    target="${program##*/fuzz_}"
-    [[ -x $program && (-z $name || $target == "$name") ]] || continue
+  local name="$1" seconds="$2" target seeds log ran=0
+  while read -r target seeds; do
+    [[ -z $name || $target == "$name" ]] || continue
     ran=1
+    log="$log_dir/fuzz.$target.log"
     mkdir -p "build/corpus/$target"
-    local -a seeds=("build/corpus/$target")
-    [[ -d tests/fuzz/corpus/$target ]] && seeds+=("tests/fuzz/corpus/$target")
     printf '      %s\n' "$target"
-    "$program" -max_total_time="$seconds" -timeout=10 -print_final_stats=0 \
-      -artifact_prefix="build/corpus/$target." "${seeds[@]}" >"$log_dir/fuzz.$target.log" 2>&1 || {
-      tail -n 30 "$log_dir/fuzz.$target.log" >&2
+    "build/fuzz/tests/fuzz_$target" -max_total_time="$seconds" -timeout=10 \
+      -artifact_prefix="build/corpus/$target." "build/corpus/$target" "$seeds" >"$log" 2>&1 || {
+      tail -n 30 "$log" >&2
       fail "$target crashed; the input is build/corpus/$target.*" \
-        "repeat it: $program INPUT; then keep the input in tests/fuzz/corpus/$target"
+        "repeat it: build/fuzz/tests/fuzz_$target INPUT; then keep the input in $seeds"
     }
-  done
-  ((ran)) || fail "there is no fuzz target${name:+ named $name}" "targets are the fuzz_* programs of tests/fuzz"
+  done <build/fuzz/fuzzers.txt
+  ((ran)) || fail "there is no fuzz target${name:+ named $name}" "build/fuzz/fuzzers.txt names them"
   done_line "no crash"
 }

@@ -12,18 +12,26 @@ shell_files() {
   grep -l -Z -m 1 -r -E '^#!.*(bash|/sh)' dev .ci tools tests
 }
 
+# Names the files that clang-format would change; fails where there are any.
+check_layout() {
+  local off
+  off="$(source_files | xargs -0 -r -n 40 clang-format --dry-run 2>&1 |
+    sed -n 's/^\([^: ]*\):[0-9]*:[0-9]*: warning: .*/      \1/p' | sort -u)"
+  [[ -z $off ]] && return
+  echo "$off"
+  fail "the files above are laid out differently" "./dev fmt"
+}
+
 command_fmt() {
-  local -a mode=(-i)
-  case ${1:-} in
-    "") ;;
-    --check) mode=(--dry-run -Werror) ;;
-    *) usage_fault "fmt does not know '$1'" ;;
-  esac
+  [[ $# -eq 0 || $1 == --check ]] || usage_fault "fmt does not know '$1'"
   steps_total=2
   step_setup tidy
   step "layout"
-  source_files | xargs -0 -r -n 40 clang-format "${mode[@]}" ||
-    fail "files are laid out differently (above)" "./dev fmt"
+  if (($#)); then
+    check_layout
+  else
+    source_files | xargs -0 -r -n 40 clang-format -i
+  fi
 }
 
 # The .cpp files that differ from the main branch, NUL-separated; all without git or with --all.
@@ -64,8 +72,7 @@ command_tidy() {
   step "house rules"
   tools/check_house.sh || fail "the house rules are broken (above)" "the rules: CONTRIBUTING.md"
   step "layout"
-  source_files | xargs -0 -r -n 40 clang-format --dry-run -Werror ||
-    fail "files are laid out differently (above)" "./dev fmt"
+  check_layout
   step "shellcheck"
   shell_files | xargs -0 shellcheck -x -a || fail "shellcheck found faults (above)"
   step_configure release

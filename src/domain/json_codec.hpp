@@ -9,6 +9,7 @@
 #include <boost/describe/enum_to_string.hpp>
 #include <boost/describe/enumerators.hpp>
 #include <boost/describe/members.hpp>
+// house-allow heavy: this is the one codec, included in .cpp files only
 #include <boost/json.hpp>
 #include <boost/mp11.hpp>
 #include <map>

@@ -104,8 +104,10 @@ void Loop::run(std::vector<Submission> batch) {
                           {std::move(decision.subject), std::move(decision.reject), std::nullopt}});
     }
   }
-  run_timers(now);
-  run_passes(now);
+  if (!waiting_for_reports_) {
+    run_timers(now);
+    run_passes(now);
+  }
   release();
 }
 
@@ -146,7 +148,8 @@ void Loop::release() {
 }
 
 Instant Loop::next_due() const {
-  return state_.timers.empty() ? Instant::never() : state_.timers.begin()->first;
+  if (waiting_for_reports_ || state_.timers.empty()) return Instant::never();
+  return state_.timers.begin()->first;
 }
 
 }  // namespace loam::engine

@@ -43,6 +43,10 @@ class Loop {
   // Instant at which run() must be called even without a command; never() when there is none.
   Instant next_due() const;
 
+  // While waiting, due timers and scheduling passes are put off: after a restart, what nodes have
+  // to report of the time between must come first, or time would be billed that was not run.
+  void wait_for_reports(bool waiting) { waiting_for_reports_ = waiting; }
+
   bool healthy() const { return healthy_; }
   const State& state() const { return state_; }
   // Called for every durable record, after the append and before the answers.
@@ -73,6 +77,7 @@ class Loop {
   std::vector<PendingAnswer> answers_;
   std::function<void(const Record&)> listener_;
   bool healthy_ = true;
+  bool waiting_for_reports_ = false;
 };
 
 }  // namespace loam::engine

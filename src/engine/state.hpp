@@ -55,6 +55,7 @@ class State {
   // Indexes: derived from the tables above, rebuilt when a snapshot is loaded.
   std::map<std::string, NodeId, std::less<>> node_by_name;
   std::map<std::string, TenantId, std::less<>> tenant_by_name;
+  // house-allow unordered: only looked up, never walked
   std::unordered_map<std::string, DeviceId> device_by_uuid;
   std::map<DeviceId, std::set<LeaseId>> leases_by_device;
   schedule::Capacity capacity;

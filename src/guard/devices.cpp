@@ -2,7 +2,7 @@
 
 #include <cstdio>
 #include <cstring>
-#include <memory>
+#include <initializer_list>
 #include <mutex>
 #include <new>
 
@@ -32,34 +32,64 @@ cl_device_id root_of(cl_device_id device) {
   }
 }
 
-bool device_name(cl_device_id device, char* name, std::size_t bytes) {
-  return driver().clGetDeviceInfo(device, CL_DEVICE_NAME, bytes, name, nullptr) == CL_SUCCESS;
+// Without the blanks around it; in place.
+const char* trimmed(char* text) {
+  while (*text == ' ') ++text;
+  for (std::size_t length = std::strlen(text); length > 0 && text[length - 1] == ' ';)
+    text[--length] = 0;
+  return text;
 }
 
-int find_entry(const Page& page, cl_device_id device) {
+// CL_DEVICE_UUID_KHR of cl_khr_device_uuid, not in every version of the headers.
+constexpr cl_device_info device_uuid_query = 0x106A;
+
+// "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"; false where the driver gives none.
+bool uuid_identity(cl_device_id device, char* identity, std::size_t bytes) {
+  unsigned char uuid[16] = {};
+  if (driver().clGetDeviceInfo(device, device_uuid_query, sizeof uuid, uuid, nullptr) != CL_SUCCESS)
+    return false;
+  char hex[33] = {};
+  bool any = false;
+  for (unsigned i = 0; i < 16; ++i) {
+    std::snprintf(hex + 2 * i, 3, "%02x", static_cast<unsigned>(uuid[i]));
+    any = any || uuid[i] != 0;
+  }
+  std::snprintf(identity, bytes, "GPU-%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16,
+                hex + 20);
+  return any;
+}
+
+// "opencl:PLATFORM/NAME/INDEX".
+bool place_identity(cl_device_id device, char* identity, std::size_t bytes) {
   cl_platform_id platform = nullptr;
   char platform_name[256] = {};
   char name[256] = {};
-  if (driver().clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform,
-                               static_cast<void*>(&platform), nullptr) != CL_SUCCESS ||
-      driver().clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof platform_name, platform_name,
-                                 nullptr) != CL_SUCCESS ||
-      !device_name(device, name, sizeof name))
-    return not_on_page;
+  const Driver& real = driver();
+  if (real.clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform,
+                           static_cast<void*>(&platform), nullptr) != CL_SUCCESS ||
+      real.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof platform_name - 1, platform_name,
+                             nullptr) != CL_SUCCESS ||
+      real.clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof name - 1, name, nullptr) != CL_SUCCESS)
+    return false;
   cl_device_id all[devices_max];
   cl_uint count = 0;
-  if (driver().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices_max, all, &count) != CL_SUCCESS)
-    return not_on_page;
-  unsigned ordinal = 0;
-  for (cl_uint i = 0; i < count && i < devices_max && all[i] != device; ++i) {
-    char other[256] = {};
-    if (device_name(all[i], other, sizeof other) && std::strcmp(other, name) == 0) ++ordinal;
-  }
+  if (real.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices_max, all, &count) != CL_SUCCESS)
+    return false;
+  cl_uint index = 0;
+  while (index < count && index < devices_max && all[index] != device) ++index;
+  std::snprintf(identity, bytes, "opencl:%s/%s/%u", trimmed(platform_name), trimmed(name), index);
+  return true;
+}
+
+// A page may name a device either way.
+int find_entry(const Page& page, cl_device_id device) {
   char identity[600];
-  std::snprintf(identity, sizeof identity, "opencl:%s/%s/%u", platform_name, name, ordinal);
-  const std::uint64_t key = loam_device_key(identity);
-  for (std::uint32_t i = 0; i < page.device_count(); ++i)
-    if (page.limits().device[i].device_key == key) return static_cast<int>(i);
+  for (const auto identify : {&uuid_identity, &place_identity}) {
+    if (!identify(device, identity, sizeof identity)) continue;
+    const std::uint64_t key = loam_device_key(identity);
+    for (std::uint32_t i = 0; i < page.device_count(); ++i)
+      if (page.limits().device[i].device_key == key) return static_cast<int>(i);
+  }
   return not_on_page;
 }
 

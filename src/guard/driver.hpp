@@ -53,6 +53,11 @@
   X(clEnqueueSVMMemFill)                      \
   X(clEnqueueSVMMap)                          \
   X(clEnqueueSVMUnmap)                        \
+  X(clEnqueueMarker)                          \
+  X(clEnqueueBarrier)                         \
+  X(clEnqueueWaitForEvents)                   \
+  X(clEnqueueMarkerWithWaitList)              \
+  X(clEnqueueBarrierWithWaitList)             \
   X(clEnqueueSVMMigrateMem)                   \
   X(clSetUserEventStatus)
 

@@ -1,6 +1,7 @@
 // Hooks of the calls that put work on a device. Each says what it is and goes through submit().
 #include <cstdint>
 
+#include "guard/deferred.hpp"
 #include "guard/driver.hpp"
 #include "guard/memory.hpp"
 #include "guard/page.hpp"
@@ -58,11 +59,20 @@ Command launch(cl_command_queue queue, std::uint64_t similar, cl_uint wait_count
   return command;
 }
 
+Command fence(cl_command_queue queue, bool is_barrier, cl_uint wait_count,
+              const cl_event* wait_list, cl_event* event) {
+  Command command = transfer(queue, 0, wait_count, wait_list, event);
+  command.work = Work::none;
+  command.is_barrier = is_barrier;
+  return command;
+}
+
 }  // namespace
 
 }  // namespace loam::guard
 
 using loam::guard::driver;
+using loam::guard::fence;
 using loam::guard::image_volume;
 using loam::guard::launch;
 using loam::guard::launch_kind;
@@ -358,7 +368,44 @@ LOAM_GUARD_EXPORT void* clEnqueueMapImage(cl_command_queue queue, cl_mem image, 
   return done == CL_SUCCESS ? address : nullptr;
 }
 
+// Markers and barriers put nothing on the device, but what follows them may wait with them.
+LOAM_GUARD_EXPORT cl_int clEnqueueMarkerWithWaitList(cl_command_queue queue, LOAM_GUARD_TAIL) {
+  if (!driver().clEnqueueMarkerWithWaitList) return CL_INVALID_OPERATION;
+  return submit(fence(queue, false, waits, list, event), [&](cl_bool, cl_event* out) {
+    return driver().clEnqueueMarkerWithWaitList(queue, waits, list, out);
+  });
+}
+
+LOAM_GUARD_EXPORT cl_int clEnqueueBarrierWithWaitList(cl_command_queue queue, LOAM_GUARD_TAIL) {
+  if (!driver().clEnqueueBarrierWithWaitList) return CL_INVALID_OPERATION;
+  return submit(fence(queue, true, waits, list, event), [&](cl_bool, cl_event* out) {
+    return driver().clEnqueueBarrierWithWaitList(queue, waits, list, out);
+  });
+}
+
+LOAM_GUARD_EXPORT cl_int clEnqueueMarker(cl_command_queue queue, cl_event* event) {
+  if (!driver().clEnqueueMarker) return CL_INVALID_OPERATION;
+  return submit(fence(queue, false, 0, nullptr, event),
+                [&](cl_bool, cl_event* out) { return driver().clEnqueueMarker(queue, out); });
+}
+
+// These two have no event of their own; their successors with one do the same.
+LOAM_GUARD_EXPORT cl_int clEnqueueBarrier(cl_command_queue queue) {
+  if (!driver().clEnqueueBarrierWithWaitList)
+    return driver().clEnqueueBarrier ? driver().clEnqueueBarrier(queue) : CL_INVALID_OPERATION;
+  return clEnqueueBarrierWithWaitList(queue, 0, nullptr, nullptr);
+}
+
+LOAM_GUARD_EXPORT cl_int clEnqueueWaitForEvents(cl_command_queue queue, cl_uint waits,
+                                                const cl_event* list) {
+  if (waits == 0 || !list) return CL_INVALID_VALUE;
+  if (!driver().clEnqueueBarrierWithWaitList)
+    return driver().clEnqueueWaitForEvents ? driver().clEnqueueWaitForEvents(queue, waits, list)
+                                           : CL_INVALID_OPERATION;
+  return clEnqueueBarrierWithWaitList(queue, waits, list, nullptr);
+}
+
 LOAM_GUARD_EXPORT cl_int clSetUserEventStatus(cl_event event, cl_int status) {
   if (!driver().clSetUserEventStatus) return CL_INVALID_OPERATION;
-  return driver().clSetUserEventStatus(event, status);
+  return loam::guard::set_user_event(event, status);
 }

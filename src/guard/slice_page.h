@@ -98,12 +98,12 @@ typedef struct loam_turn {
 } loam_turn;
 
 typedef struct loam_usage {
-  uint64_t envelope_ns;  /* time with work in flight, summed over the lease's processes */
-  uint64_t overlap_ns;   /* of it counted twice by processes that overlapped (keeper) */
-  uint64_t launches;     /* kernels */
-  uint64_t transfers;    /* copies, fills, reads, writes, maps */
-  uint64_t bytes_copied; /* by transfers */
-  uint64_t waiting_ns;   /* time that threads waited for a turn */
+  uint64_t busy_ns;          /* time in which any process of the lease had work in flight */
+  uint64_t counted_until_ns; /* CLOCK_MONOTONIC: up to here busy_ns is complete */
+  uint64_t launches;         /* kernels */
+  uint64_t transfers;        /* copies, fills, reads, writes, maps */
+  uint64_t bytes_copied;     /* by transfers */
+  uint64_t waiting_ns;       /* time that threads waited for a turn */
   uint64_t reserved[2];
 } loam_usage;
 
@@ -130,7 +130,8 @@ typedef struct loam_slot_device {
   uint32_t in_flight;       /* commands given to the driver and not finished */
   uint32_t wanting;         /* threads that wait for a turn */
   uint64_t idle_since_ns;   /* CLOCK_MONOTONIC, when in_flight last fell to 0 */
-  uint64_t reserved[8];
+  uint64_t busy_since_ns;   /* CLOCK_MONOTONIC, when in_flight last rose from 0 */
+  uint64_t reserved[7];
 } loam_slot_device;
 LOAM_STATIC_ASSERT(sizeof(loam_slot_device) == 128, "layout");
 
@@ -166,8 +167,9 @@ LOAM_STATIC_ASSERT(sizeof(loam_slice_counters) == 548864, "layout");
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
-/* FNV-1a, 64 bits, of the device's identity text: "opencl:PLATFORM NAME/DEVICE NAME/ORDINAL", the
- * ordinal counting devices of that name in that platform in the driver's order, from 0. */
+/* FNV-1a, 64 bits, of the device's identity text. Either "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+ * from CL_DEVICE_UUID_KHR, in lower case, or "opencl:PLATFORM/NAME/INDEX" with the names as OpenCL
+ * gives them, without blanks around them, and the index in CL_DEVICE_TYPE_ALL's order, from 0. */
 static inline uint64_t loam_device_key(const char* identity) {
   uint64_t hash = 0xcbf29ce484222325ull;
   for (; *identity; ++identity) {

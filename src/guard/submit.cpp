@@ -1,7 +1,9 @@
 #include "guard/submit.hpp"
 
 #include <cstdlib>
+#include <new>
 
+#include "guard/deferred.hpp"
 #include "guard/devices.hpp"
 #include "guard/page.hpp"
 
@@ -9,24 +11,23 @@ namespace loam::guard {
 
 namespace {
 
-// Follows one command to its end.
-struct Follow {
-  Ticket ticket;
-  cl_event own_event;  // released at the end; null where the event is the program's
-};
-
 void CL_CALLBACK command_over(cl_event, cl_int, void* data) {
   Follow* const follow = static_cast<Follow*>(data);
-  if (Page* const page = Page::of_process()) finish(*page, follow->ticket, true);
-  if (follow->own_event) driver().clReleaseEvent(follow->own_event);
-  std::free(follow);
+  const cl_event own_event = follow->own_event;
+  if (leave(follow)) {
+    if (Page* const page = Page::of_process()) finish(*page, follow->ticket, true);
+    std::free(follow);
+  }
+  if (own_event) driver().clReleaseEvent(own_event);
 }
 
-// Drivers without event callbacks, or out of memory: then the program waits here instead.
-void wait_for_end(Page& page, const Ticket& ticket, cl_event event, bool own) {
+// Sees the command to its end. Drivers without event callbacks make the program wait here instead.
+void follow_to_end(Follow* follow, cl_event event) {
+  if (driver().clSetEventCallback &&
+      driver().clSetEventCallback(event, CL_COMPLETE, &command_over, follow) == CL_SUCCESS)
+    return;
   driver().clWaitForEvents(1, &event);
-  finish(page, ticket, true);
-  if (own) driver().clReleaseEvent(event);
+  command_over(event, CL_COMPLETE, follow);
 }
 
 }  // namespace
@@ -44,28 +45,45 @@ cl_int submit_through(const Command& command, DriverCall call, void* closure) {
   const int entry = page_entry(*page, device);
   if (entry == not_on_page) return CL_OUT_OF_RESOURCES;
 
-  const Ticket ticket = admit(*page, static_cast<std::uint32_t>(entry), command.similar);
+  Follow* const follow = static_cast<Follow*>(std::malloc(sizeof(Follow)));
+  if (!follow) return CL_OUT_OF_HOST_MEMORY;
+  new (follow) Follow();
+  follow->device = static_cast<std::uint32_t>(entry);
+  follow->queue = command.queue;
+  follow->needs_turn = command.work != Work::none;
+  follow->is_barrier = command.is_barrier;
+  follow->roots = roots_of(command.queue, command.wait_count, command.wait_list);
+  const bool defers = follow->roots.count > 0;
+  if (!defers && command.work == Work::none) {
+    std::free(follow);
+    return call(closure, CL_FALSE, command.event);
+  }
+
+  if (!defers) follow->ticket = admit(*page, follow->device, command.similar);
   cl_event event = nullptr;
-  const cl_int fault = call(closure, command.blocking ? CL_TRUE : CL_FALSE, &event);
+  // A deferred command cannot keep the caller inside the driver: its turn is taken later.
+  const bool waits_here = defers && command.blocking;
+  const cl_int fault = call(closure, command.blocking && !defers ? CL_TRUE : CL_FALSE, &event);
   if (fault != CL_SUCCESS || !event) {
-    finish(*page, ticket, fault == CL_SUCCESS);
+    if (!defers) finish(*page, follow->ticket, fault == CL_SUCCESS);
+    std::free(follow);
     return fault;
   }
-  count_work(*page, ticket.device, command.work, command.bytes);
-  const bool own = command.event == nullptr;
-  if (!own) *command.event = event;
-
-  Follow* const follow = static_cast<Follow*>(std::malloc(sizeof(Follow)));
-  if (follow) *follow = Follow{ticket, own ? event : nullptr};
-  if (!follow || !real.clSetEventCallback ||
-      real.clSetEventCallback(event, CL_COMPLETE, &command_over, follow) != CL_SUCCESS) {
-    std::free(follow);
-    wait_for_end(*page, ticket, event, own);
-    return CL_SUCCESS;
-  }
+  count_work(*page, follow->device, command.work, command.bytes);
+  follow->event = event;
+  if (command.event)
+    *command.event = event;
+  else
+    follow->own_event = event;
+  if (waits_here) real.clRetainEvent(event);
+  if (defers) defer(follow);
+  follow_to_end(follow, event);
   // Work that sits in a queue holds the turn: it is to start now.
-  if (!command.blocking) real.clFlush(command.queue);
-  return CL_SUCCESS;
+  if (!command.blocking || defers) real.clFlush(command.queue);
+  if (!waits_here) return CL_SUCCESS;
+  const cl_int waited = real.clWaitForEvents(1, &event);
+  real.clReleaseEvent(event);
+  return waited;
 }
 
 }  // namespace loam::guard

@@ -19,6 +19,7 @@ struct Command {
   const cl_event* wait_list = nullptr;
   cl_event* event = nullptr;  // the program's; may be null
   bool blocking = false;
+  bool is_barrier = false;
 };
 
 // What the driver is called through: the blocking flag and where it puts the event.

@@ -52,6 +52,25 @@ void store(Word& word, Word value) {
   __atomic_store_n(&word, value, __ATOMIC_SEQ_CST);
 }
 
+// Adds to the lease's books the time up to `now` in which any of its processes had work in flight
+// and that none of them has counted yet. This process still shows its own as in flight.
+void count_busy(const Page& page, std::uint32_t device, std::uint64_t now) {
+  loam_slice_counters& counters = page.counters();
+  std::uint64_t begin = now;
+  const std::uint32_t slots = std::min(load(counters.slots_used), LOAM_SLICE_SLOTS_MAX);
+  for (std::uint32_t slot = 0; slot < slots; ++slot) {
+    const loam_slot_device& process = counters.slot[slot].device[device];
+    if (load(process.in_flight) > 0) begin = std::min(begin, load(process.busy_since_ns));
+  }
+  loam_usage& usage = counters.device[device].usage;
+  std::uint64_t until = load(usage.counted_until_ns);
+  do {
+    if (until >= now) return;
+  } while (!__atomic_compare_exchange_n(&usage.counted_until_ns, &until, now, false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+  __atomic_add_fetch(&usage.busy_ns, now - std::max(begin, until), __ATOMIC_SEQ_CST);
+}
+
 struct Locked {
   pthread_mutex_t& mutex;
   explicit Locked(pthread_mutex_t& m) : mutex(m) { ::pthread_mutex_lock(&mutex); }
@@ -97,6 +116,7 @@ Answer try_admit(Page& page, std::uint32_t device, DeviceTurns& turns, std::uint
   if (!room && !whatever_room) return Answer::no_room;
 
   loam_slot_device& own = page.own(device);
+  if (turns.in_flight == 0) store(own.busy_since_ns, now);
   store(own.in_flight, turns.in_flight + 1);
   if (load(turn.state) != state) {
     if (turns.in_flight == 0)
@@ -176,9 +196,19 @@ Ticket admit_deferred(Page& page, std::uint32_t device) {
   return admit_when_possible(page, device, 0, true);
 }
 
+bool admit_deferred_now(Page& page, std::uint32_t device, Ticket* ticket) {
+  at_fork_in_child(&forget_in_child);
+  DeviceTurns& turns = all_turns[device];
+  const Locked locked(turns.lock);
+  *ticket =
+      Ticket{device, 0, turns.estimate_ns[0] ? turns.estimate_ns[0] : quantum_of(page, device)};
+  const std::uint32_t state = load(page.counters().device[device].turn.state);
+  return try_admit(page, device, turns, ticket->estimate_ns, true, state, now_ns()) ==
+         Answer::admitted;
+}
+
 void finish(Page& page, const Ticket& ticket, bool ran) {
   DeviceTurns& turns = all_turns[ticket.device];
-  loam_device_counters& shared = page.counters().device[ticket.device];
   const std::uint64_t now = now_ns();
   bool wake = false;
   {
@@ -190,7 +220,7 @@ void finish(Page& page, const Ticket& ticket, bool ran) {
       std::uint64_t& estimate = turns.estimate_ns[ticket.kind];
       // The mean of late values; never 0, which means unknown.
       estimate = std::max<std::uint64_t>(estimate == 0 ? took : (3 * estimate + took) / 4, 1);
-      __atomic_add_fetch(&shared.usage.envelope_ns, took, __ATOMIC_SEQ_CST);
+      count_busy(page, ticket.device, now);
     }
     turns.outstanding_ns -= std::min(turns.outstanding_ns, ticket.estimate_ns);
     --turns.in_flight;
@@ -210,6 +240,7 @@ void finish(Page& page, const Ticket& ticket, bool ran) {
 }
 
 void count_work(Page& page, std::uint32_t device, Work work, std::uint64_t bytes) {
+  if (work == Work::none) return;
   loam_usage& usage = page.counters().device[device].usage;
   __atomic_add_fetch(work == Work::kernel ? &usage.launches : &usage.transfers, 1u,
                      __ATOMIC_SEQ_CST);

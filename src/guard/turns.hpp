@@ -8,7 +8,7 @@
 
 namespace loam::guard {
 
-enum class Work : std::uint8_t { kernel, transfer };
+enum class Work : std::uint8_t { kernel, transfer, none };
 
 // One admitted command. Plain data.
 struct Ticket {
@@ -23,6 +23,8 @@ Ticket admit(Page& page, std::uint32_t device, std::uint64_t similar);
 // For a command that the driver already has but that could not run until now (it waited for an
 // event of the program's own): waits for the turn, whatever is in flight.
 Ticket admit_deferred(Page& page, std::uint32_t device);
+// The same without waiting: false while the lease does not hold the turn.
+bool admit_deferred_now(Page& page, std::uint32_t device, Ticket* ticket);
 
 // The command is over (or the driver refused it: then nothing is learned from it).
 void finish(Page& page, const Ticket& ticket, bool ran);

@@ -122,7 +122,8 @@ const std::string& RouteMatch::operator[](std::string_view name) const {
   for (const Parameter& parameter : parameters) {
     if (parameter.name == name) return parameter.value;
   }
-  LOAM_ASSERT(!"the route's pattern has this name");
+  constexpr bool pattern_has_this_name = false;
+  LOAM_ASSERT(pattern_has_this_name);
   return parameters.front().value;
 }
 

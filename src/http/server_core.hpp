@@ -1,5 +1,6 @@
 // What the connections of one server share. Internal to this folder: the one header that sees
 // Asio, for server.cpp and connection.cpp alone.
+// house-allow-file heavy: no other folder may include it
 #pragma once
 
 #include <atomic>

@@ -21,7 +21,6 @@ struct Restored {
 
 // Verifies `backup`, then puts a copy of it into the data folder, which no loamd may be using. A
 // journal already there is refused (ErrorKind::conflict) or renamed.
-Result<Restored> restore(const std::string& backup, const std::string& folder,
-                         Overwrite overwrite);
+Result<Restored> restore(const std::string& backup, const std::string& folder, Overwrite overwrite);
 
 }  // namespace loam::store

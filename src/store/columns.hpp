@@ -69,7 +69,7 @@ class Columns {
   Result<void> done(const std::string& what) const {
     if (fault_.empty()) return {};
     return Error{ErrorKind::corrupt, "the projections hold " + fault_ + " for " + what,
-                 "run `loam verify`; restarting loamd on a backup's copy writes them anew"};
+                 "run `loam verify`"};
   }
 
  private:

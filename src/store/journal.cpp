@@ -37,7 +37,8 @@ Result<Database> open_for_writing(const std::string& path) {
                  "'" + path + "' cannot use a write-ahead log (SQLite says '" + mode + "')",
                  "put the data folder on a local file system"};
   // FULL: the log is synced at every commit, so that what was answered stays.
-  LOAM_CHECK(database.execute("PRAGMA synchronous=FULL; PRAGMA cache_size=-8192"));
+  LOAM_CHECK(database.execute(
+      "PRAGMA synchronous=FULL; PRAGMA cache_size=-8192; PRAGMA journal_size_limit=67108864"));
   return database;
 }
 
@@ -58,8 +59,7 @@ SqliteJournal::SqliteJournal(DataLock lock, std::string path)
 
 Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& folder) {
   LOAM_TRY(lock, DataLock::acquire(folder));
-  std::unique_ptr<SqliteJournal> journal(
-      new SqliteJournal(std::move(lock), journal_path(folder)));
+  std::unique_ptr<SqliteJournal> journal(new SqliteJournal(std::move(lock), journal_path(folder)));
   LOAM_CHECK(journal->open_database());
   LOAM_CHECK(journal->settle_projections());
   LOAM_CHECK(journal->prepare());
@@ -218,8 +218,8 @@ Result<engine::StateImage> SqliteJournal::load_snapshot() {
 Result<void> SqliteJournal::save_snapshot(const engine::StateImage& image) {
   const std::lock_guard one(snapshot_);
   LOAM_TRY(database, Database::open(path_, OpenMode::read_write));
-  // A snapshot that a power cut takes costs a longer replay, nothing else: no syncs, and the
-  // checkpoint that its size makes due is not this thread's to do while it has the turn.
+  // A snapshot that a power cut takes costs a longer replay, nothing else: no syncs. Checkpoints
+  // are made between the parts, never while this thread has the turn.
   LOAM_CHECK(database.execute("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0"));
   LOAM_CHECK(store_snapshot(database, turn_, image));
   return database.execute("PRAGMA wal_checkpoint(PASSIVE)");

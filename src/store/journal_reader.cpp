@@ -25,8 +25,9 @@ Error JournalReader::broken(std::int64_t sequence, const std::string& what) cons
 }
 
 Result<JournalReader> JournalReader::open(Database& database, std::uint64_t after) {
-  LOAM_TRY(rows, database.prepare("SELECT seq, at_ms, issuer, subject, type, version, payload, hash "
-                                  "FROM journal WHERE seq >= ? ORDER BY seq"));
+  LOAM_TRY(rows,
+           database.prepare("SELECT seq, at_ms, issuer, subject, type, version, payload, hash "
+                            "FROM journal WHERE seq >= ? ORDER BY seq"));
   JournalReader reader(std::move(rows), database.path());
   if (after == 0) {
     reader.rows_.bind(1, std::int64_t{0});
@@ -60,7 +61,8 @@ Result<bool> JournalReader::next() {
   if (!take_hash(rows_.blob(7), stored)) return broken(expected, "has a hash of the wrong length");
   const ChainHash computed = chain_hash(hash_, row_);
   if (computed != stored)
-    return broken(expected, "breaks the hash chain: it, or the one before it, is not what loam wrote");
+    return broken(expected,
+                  "breaks the hash chain: it, or the one before it, is not what loam wrote");
   hash_ = stored;
   sequence_ = static_cast<std::uint64_t>(row_.sequence);
   at_ = Instant{row_.at_ms};
@@ -82,7 +84,8 @@ Result<Record> JournalReader::record() const {
 }
 
 Result<JournalTail> read_tail(Database& database) {
-  LOAM_TRY(last, database.prepare("SELECT seq, at_ms, hash FROM journal ORDER BY seq DESC LIMIT 1"));
+  LOAM_TRY(last,
+           database.prepare("SELECT seq, at_ms, hash FROM journal ORDER BY seq DESC LIMIT 1"));
   LOAM_TRY(there, last.step());
   JournalTail tail;
   if (!there) return tail;

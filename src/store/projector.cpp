@@ -30,58 +30,59 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
 }  // namespace
 
 // One statement a member, in the order of the list below.
-#define LOAM_PROJECTOR_STATEMENTS(X)                                                              \
-  X(insert_node, "INSERT INTO nodes VALUES(?,?,?,?,?,?)")                                         \
-  X(put_device,                                                                                   \
+#define LOAM_PROJECTOR_STATEMENTS(X)                                                               \
+  X(insert_node, "INSERT INTO nodes VALUES(?,?,?,?,?,?)")                                          \
+  X(put_device,                                                                                    \
     "INSERT INTO devices VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,'healthy','',0,?) ON CONFLICT(id) DO "   \
-    "UPDATE SET node_id=excluded.node_id, node_index=excluded.node_index, uuid=excluded.uuid, "   \
-    "type=excluded.type, backend=excluded.backend, driver_version=excluded.driver_version, "      \
-    "memory_mib=excluded.memory_mib, factors_source=excluded.factors_source, "                    \
-    "general_milli_ce=excluded.general_milli_ce, train_milli_ce=excluded.train_milli_ce, "        \
-    "prefill_milli_ce=excluded.prefill_milli_ce, decode_milli_ce=excluded.decode_milli_ce")       \
-  X(set_health, "UPDATE devices SET health=?2, health_reason=?3 WHERE id=?1")                     \
-  X(set_draining, "UPDATE devices SET draining=?2 WHERE id=?1")                                   \
-  X(put_tenant,                                                                                   \
+    "UPDATE SET node_id=excluded.node_id, node_index=excluded.node_index, uuid=excluded.uuid, "    \
+    "type=excluded.type, backend=excluded.backend, driver_version=excluded.driver_version, "       \
+    "memory_mib=excluded.memory_mib, factors_source=excluded.factors_source, "                     \
+    "general_milli_ce=excluded.general_milli_ce, train_milli_ce=excluded.train_milli_ce, "         \
+    "prefill_milli_ce=excluded.prefill_milli_ce, decode_milli_ce=excluded.decode_milli_ce, "       \
+    "health='healthy', health_reason=''")                                                          \
+  X(set_health, "UPDATE devices SET health=?2, health_reason=?3 WHERE id=?1")                      \
+  X(set_draining, "UPDATE devices SET draining=?2 WHERE id=?1")                                    \
+  X(put_tenant,                                                                                    \
     "INSERT INTO tenants VALUES(?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET "             \
-    "name=excluded.name, payment=excluded.payment, currency=excluded.currency, "                  \
-    "credit_limit=excluded.credit_limit, discount_basis_points=excluded.discount_basis_points, "  \
-    "quota_milli_ce=excluded.quota_milli_ce, quota_memory_mib=excluded.quota_memory_mib, "        \
-    "quota_tasks=excluded.quota_tasks, quota_queued=excluded.quota_queued")                       \
-  X(insert_card, "INSERT INTO rate_cards VALUES(?,?,?,?,?,?)")                                    \
-  X(insert_task,                                                                                  \
+    "name=excluded.name, payment=excluded.payment, currency=excluded.currency, "                   \
+    "credit_limit=excluded.credit_limit, discount_basis_points=excluded.discount_basis_points, "   \
+    "quota_milli_ce=excluded.quota_milli_ce, quota_memory_mib=excluded.quota_memory_mib, "         \
+    "quota_tasks=excluded.quota_tasks, quota_queued=excluded.quota_queued")                        \
+  X(insert_card, "INSERT INTO rate_cards VALUES(?,?,?,?,?,?)")                                     \
+  X(insert_task,                                                                                   \
     "INSERT INTO tasks VALUES(?1,?2,?3,'waiting','none',NULL,'',?4,?5,?6,?7,?8,?9,?10,?11,?12,"    \
     "?13,?14,?15,NULL,NULL,NULL,0,0,0,(SELECT currency FROM tenants WHERE id=?2),'0','0','0',"     \
-    "?16,?17)")                                                                                   \
-  X(grant_task,                                                                                   \
-    "UPDATE tasks SET state='starting', lease_id=?2, attempts=attempts+1 WHERE id=?1")            \
-  X(start_task,                                                                                   \
-    "UPDATE tasks SET state='running', started_ms=coalesce(started_ms, ?2) "                      \
-    "WHERE id=(SELECT task_id FROM leases WHERE id=?1)")                                          \
-  X(stop_task,                                                                                    \
-    "UPDATE tasks SET state='stopping' WHERE id=(SELECT task_id FROM leases WHERE id=?1)")        \
-  X(rate_task,                                                                                    \
-    "UPDATE tasks SET billed_ms=billed_ms+?3, list=money_add(list,?4), "                          \
-    "discount=money_add(discount,?5), net=money_add(net,?6) WHERE id=?1 AND currency=?2")         \
-  X(end_task,                                                                                     \
-    "UPDATE tasks SET run_ms=run_ms+(SELECT coalesce(?2-started_ms, 0) FROM leases WHERE id=?1) " \
-    "WHERE id=(SELECT task_id FROM leases WHERE id=?1)")                                          \
-  X(set_state, "UPDATE tasks SET state=?2, reason=?3 WHERE id=?1")                                \
-  X(finish_task,                                                                                  \
-    "UPDATE tasks SET state='finished', outcome=?2, exit_code=?3, reason=?4, finished_ms=?5 "     \
-    "WHERE id=?1")                                                                                \
-  X(insert_lease,                                                                                 \
+    "?16,?17)")                                                                                    \
+  X(grant_task, "UPDATE tasks SET state='starting', lease_id=?2, attempts=attempts+1 WHERE id=?1") \
+  X(start_task,                                                                                    \
+    "UPDATE tasks SET state=CASE state WHEN 'starting' THEN 'running' ELSE state END, "            \
+    "started_ms=coalesce(started_ms, ?2) "                                                         \
+    "WHERE id=(SELECT task_id FROM leases WHERE id=?1)")                                           \
+  X(stop_task,                                                                                     \
+    "UPDATE tasks SET state='stopping' WHERE id=(SELECT task_id FROM leases WHERE id=?1)")         \
+  X(rate_task,                                                                                     \
+    "UPDATE tasks SET billed_ms=billed_ms+?3, list=money_add(list,?4), "                           \
+    "discount=money_add(discount,?5), net=money_add(net,?6) WHERE id=?1 AND currency=?2")          \
+  X(end_task,                                                                                      \
+    "UPDATE tasks SET run_ms=run_ms+(SELECT coalesce(?2-started_ms, 0) FROM leases WHERE id=?1) "  \
+    "WHERE id=(SELECT task_id FROM leases WHERE id=?1)")                                           \
+  X(set_state, "UPDATE tasks SET state=?2, reason=?3 WHERE id=?1")                                 \
+  X(finish_task,                                                                                   \
+    "UPDATE tasks SET state='finished', outcome=?2, "                                              \
+    "exit_code=CASE WHEN started_ms IS NULL THEN NULL ELSE ?3 END, reason=?4, finished_ms=?5 "     \
+    "WHERE id=?1")                                                                                 \
+  X(insert_lease,                                                                                  \
     "INSERT INTO leases SELECT ?1,?2,tenant_id,?3,?4,?5,?6,?7,NULL,NULL,NULL,'none',NULL,NULL "    \
-    "FROM tasks WHERE id=?2")                                                                     \
-  X(start_lease, "UPDATE leases SET started_ms=?2, stop_at_ms=?3 WHERE id=?1")                    \
-  X(stop_lease, "UPDATE leases SET stop_reason=?2 WHERE id=?1")                                   \
-  X(end_lease,                                                                                    \
-    "UPDATE leases SET ended_ms=?2, device_time_ms=?3, memory_peak_mib=?4 WHERE id=?1")           \
-  X(insert_slice, "INSERT INTO slices VALUES(?,?,?,?,?)")                                         \
-  X(insert_usage, "INSERT INTO usage VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")                      \
-  X(insert_transaction, "INSERT INTO transactions VALUES(?,?,?,?,?,?)")                           \
-  X(insert_posting, "INSERT INTO postings VALUES(?,?,?,?,?,?,?)")                                 \
-  X(insert_invoice, "INSERT INTO invoices VALUES(?,?,?,?,?,?,?)")                                 \
-  X(insert_line, "INSERT INTO invoice_lines VALUES(?,?,?,?,?,?,?,?,?,?,?)")                       \
+    "FROM tasks WHERE id=?2")                                                                      \
+  X(start_lease, "UPDATE leases SET started_ms=?2, stop_at_ms=?3 WHERE id=?1")                     \
+  X(stop_lease, "UPDATE leases SET stop_reason=?2 WHERE id=?1")                                    \
+  X(end_lease, "UPDATE leases SET ended_ms=?2, device_time_ms=?3, memory_peak_mib=?4 WHERE id=?1") \
+  X(insert_slice, "INSERT INTO slices VALUES(?,?,?,?,?)")                                          \
+  X(insert_usage, "INSERT INTO usage VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")                       \
+  X(insert_transaction, "INSERT INTO transactions VALUES(?,?,?,?,?,?)")                            \
+  X(insert_posting, "INSERT INTO postings VALUES(?,?,?,?,?,?,?)")                                  \
+  X(insert_invoice, "INSERT INTO invoices VALUES(?,?,?,?,?,?,?)")                                  \
+  X(insert_line, "INSERT INTO invoice_lines VALUES(?,?,?,?,?,?,?,?,?,?,?)")                        \
   X(set_mark, "UPDATE meta SET value=?2 WHERE key=?1")
 
 struct Projector::Statements {
@@ -93,10 +94,10 @@ struct Projector::Statements {
 
   Result<void> prepare_all() {
     LOAM_CHECK(add_money_functions(database));
-#define LOAM_PREPARE_STATEMENT(member, sql)          \
-  {                                                  \
-    LOAM_TRY(prepared, database.prepare(sql));       \
-    member = std::move(prepared);                    \
+#define LOAM_PREPARE_STATEMENT(member, sql)    \
+  {                                            \
+    LOAM_TRY(prepared, database.prepare(sql)); \
+    member = std::move(prepared);              \
   }
     LOAM_PROJECTOR_STATEMENTS(LOAM_PREPARE_STATEMENT)
 #undef LOAM_PREPARE_STATEMENT
@@ -119,13 +120,12 @@ struct Projector::Statements {
 
   Result<void> on(const Record& record, const DeviceAttached& e) {
     const DeviceFacts& facts = e.facts;
-    return put_device.run(
-        number(e.device), number(e.node), static_cast<std::int64_t>(e.index),
-        std::string_view(facts.uuid), std::string_view(facts.type), name(facts.backend),
-        std::string_view(facts.driver_version), facts.memory.value,
-        std::string_view(facts.factors_source), facts.factors.general.value,
-        facts.factors.train.value, facts.factors.prefill.value, facts.factors.decode.value,
-        record.at);
+    return put_device.run(number(e.device), number(e.node), static_cast<std::int64_t>(e.index),
+                          std::string_view(facts.uuid), std::string_view(facts.type),
+                          name(facts.backend), std::string_view(facts.driver_version),
+                          facts.memory.value, std::string_view(facts.factors_source),
+                          facts.factors.general.value, facts.factors.train.value,
+                          facts.factors.prefill.value, facts.factors.decode.value, record.at);
   }
 
   Result<void> on(const Record&, const DeviceHealthChanged& e) {
@@ -266,8 +266,12 @@ struct Projector::Statements {
   }
 
   // Idempotency keys live in the state and its snapshots; nobody asks the tables for them.
-  Result<void> on(const Record&, const RequestRecorded&) { return {}; }
-  Result<void> on(const Record&, const RequestsForgotten&) { return {}; }
+  Result<void> on(const Record&, const RequestRecorded&) {
+    return {};
+  }
+  Result<void> on(const Record&, const RequestsForgotten&) {
+    return {};
+  }
 
   Database& database;
 };

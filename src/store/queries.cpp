@@ -139,10 +139,11 @@ Result<std::vector<LeaseRow>> leases_of(Database& database, TaskId task) {
                       "device_time_ms, memory_peak_mib FROM leases WHERE task_id = ? ORDER BY id"));
   query.bind_all(number(task));
   LOAM_TRY(leases, read_all(query, read_lease));
-  LOAM_TRY(slices, database.prepare(
-                       "SELECT s.device_id, n.name || '/' || d.node_index, d.type, s.milli_device, "
-                       "s.memory_mib FROM slices s JOIN devices d ON d.id = s.device_id "
-                       "JOIN nodes n ON n.id = d.node_id WHERE s.lease_id = ? ORDER BY s.position"));
+  LOAM_TRY(slices,
+           database.prepare(
+               "SELECT s.device_id, n.name || '/' || d.node_index, d.type, s.milli_device, "
+               "s.memory_mib FROM slices s JOIN devices d ON d.id = s.device_id "
+               "JOIN nodes n ON n.id = d.node_id WHERE s.lease_id = ? ORDER BY s.position"));
   for (LeaseRow& lease : leases) {
     slices.bind_all(number(lease.id));
     LOAM_TRY(rows, read_all(slices, read_slice));
@@ -154,15 +155,14 @@ Result<std::vector<LeaseRow>> leases_of(Database& database, TaskId task) {
 
 // The specification as the journal holds it.
 Result<TaskSpec> spec_of(Database& database, TaskId task) {
-  LOAM_TRY(query, database.prepare(
-                      "SELECT j.type, j.version, j.payload FROM tasks t "
-                      "JOIN journal j ON j.seq = t.accepted_seq WHERE t.id = ?"));
+  LOAM_TRY(query, database.prepare("SELECT j.type, j.version, j.payload FROM tasks t "
+                                   "JOIN journal j ON j.seq = t.accepted_seq WHERE t.id = ?"));
   query.bind_all(number(task));
   LOAM_TRY(there, query.step());
   if (there) {
-    LOAM_TRY(event, decode(EncodedEvent{std::string(query.text(0)),
-                                        static_cast<int>(query.integer(1)),
-                                        std::string(query.text(2))}));
+    LOAM_TRY(event,
+             decode(EncodedEvent{std::string(query.text(0)), static_cast<int>(query.integer(1)),
+                                 std::string(query.text(2))}));
     if (auto* accepted = std::get_if<TaskAccepted>(&event); accepted && accepted->task == task)
       return std::move(accepted->spec);
   }
@@ -203,8 +203,18 @@ void add_to_bill(Bill& bill, const UsageRecord& record) {
                     bill.lines.back().purchase_model == record.purchase_model;
   const Money zero = Money::zero(bill.currency);
   if (!same)
-    bill.lines.push_back({record.task, {}, {}, {}, {}, record.purchase_model, record.billable_ce,
-                          Duration{}, record.unit_price, zero, zero, zero});
+    bill.lines.push_back({record.task,
+                          {},
+                          {},
+                          {},
+                          {},
+                          record.purchase_model,
+                          record.billable_ce,
+                          Duration{},
+                          record.unit_price,
+                          zero,
+                          zero,
+                          zero});
   BillLine& line = bill.lines.back();
   const Money discount = record.list - record.net;
   line.length += record.length();
@@ -218,8 +228,8 @@ void add_to_bill(Bill& bill, const UsageRecord& record) {
 }
 
 Result<void> name_lines(Database& database, Bill& bill) {
-  LOAM_TRY(query, database.prepare(
-                      "SELECT name, project, environment, model FROM tasks WHERE id = ?"));
+  LOAM_TRY(query,
+           database.prepare("SELECT name, project, environment, model FROM tasks WHERE id = ?"));
   for (std::size_t i = 0; i < bill.lines.size(); ++i) {
     BillLine& line = bill.lines[i];
     if (i > 0 && bill.lines[i - 1].task == line.task) {
@@ -245,12 +255,11 @@ Result<void> name_lines(Database& database, Bill& bill) {
 }
 
 Result<void> prove_lines(Database& database, Bill& bill) {
-  LOAM_TRY(query,
-           database.prepare(
-               "SELECT (SELECT coalesce(sum(ended_ms - started_ms), 0) FROM leases "
-               "WHERE task_id = ?1 AND ended_ms IS NOT NULL AND started_ms IS NOT NULL), "
-               "(SELECT coalesce(sum(to_ms - from_ms), 0) FROM usage WHERE task_id = ?1), "
-               "EXISTS(SELECT 1 FROM leases WHERE task_id = ?1 AND ended_ms IS NULL)"));
+  LOAM_TRY(query, database.prepare(
+                      "SELECT (SELECT coalesce(sum(ended_ms - started_ms), 0) FROM leases "
+                      "WHERE task_id = ?1 AND ended_ms IS NOT NULL AND started_ms IS NOT NULL), "
+                      "(SELECT coalesce(sum(to_ms - from_ms), 0) FROM usage WHERE task_id = ?1), "
+                      "EXISTS(SELECT 1 FROM leases WHERE task_id = ?1 AND ended_ms IS NULL)"));
   for (const BillLine& line : bill.lines) {
     if (!bill.proof.empty() && bill.proof.back().task == line.task) continue;
     query.bind_all(number(line.task));
@@ -451,11 +460,35 @@ Result<Bill> Queries::bill(TenantId tenant, Instant from, Instant to) {
   return bill;
 }
 
-Result<std::vector<InvoiceRow>> Queries::invoices(TenantId tenant) {
+Result<void> Queries::usage_between(TenantId tenant, Instant from, Instant to,
+                                    const std::function<void(const UsageRecord&)>& each) {
   LOAM_TRY(database, Borrowed::take(*this));
-  LOAM_TRY(query, database->prepare("SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, total "
-                                    "FROM invoices WHERE tenant_id = ? ORDER BY id DESC"));
-  query.bind_all(number(tenant));
+  LOAM_TRY(query, database->prepare("SELECT " + std::string(usage_columns) +
+                                    "FROM usage u WHERE u.tenant_id = ? AND u.from_ms >= ? AND "
+                                    "u.from_ms < ? ORDER BY u.id"));
+  query.bind_all(number(tenant), from.ms, to.ms);
+  while (true) {
+    LOAM_TRY(more, query.step());
+    if (!more) return {};
+    LOAM_TRY(record, read_usage(query));
+    each(record);
+  }
+}
+
+Result<std::vector<InvoiceRow>> Queries::invoices(const InvoiceFilter& filter) {
+  if (filter.limit < 1 || filter.limit > page_max)
+    return invalid("a page of " + std::to_string(filter.limit) + " invoices", "ask for 1 to 1000");
+  const auto optional_number = [](auto id) {
+    return id.valid() ? std::optional(number(id)) : std::optional<std::int64_t>();
+  };
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query, database->prepare(
+                      "SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, total "
+                      "FROM invoices WHERE (?1 IS NULL OR tenant_id = ?1) AND "
+                      "(?2 IS NULL OR id < ?2) AND (?3 IS NULL OR id = ?3) "
+                      "ORDER BY id DESC LIMIT ?4"));
+  query.bind_all(optional_number(filter.tenant), optional_number(filter.before),
+                 optional_number(filter.only), filter.limit);
   LOAM_TRY(rows, read_all(query, read_invoice));
   LOAM_TRY(lines, database->prepare(
                       "SELECT project, environment, model, purchase_model, unit_price, "

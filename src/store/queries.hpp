@@ -2,6 +2,7 @@
 // Not pure: reads a database.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -78,13 +79,13 @@ struct LeaseRow {
   Instant started_at = Instant::never();
   Instant stop_at = Instant::never();
   Instant ended_at = Instant::never();
-  std::optional<Duration> device_time;     // measured; ended leases only
-  std::optional<Mebibytes> memory_peak;    // likewise
+  std::optional<Duration> device_time;   // measured; ended leases only
+  std::optional<Mebibytes> memory_peak;  // likewise
   std::vector<SliceRow> slices;
 };
 struct TaskDetail {
   TaskRow task;
-  TaskSpec spec;  // as it was accepted
+  TaskSpec spec;                 // as it was accepted
   std::vector<LeaseRow> leases;  // oldest first
 };
 
@@ -107,14 +108,14 @@ struct BillLine {
 // usage records on the other. Equal for every task whose attempts have ended.
 struct BilledTime {
   TaskId task;
-  Duration run_time;     // sum of (ended - started) over its ended attempts
-  Duration billed_time;  // sum of its usage records
+  Duration run_time;          // sum of (ended - started) over its ended attempts
+  Duration billed_time;       // sum of its usage records
   bool attempt_open = false;  // an attempt is running: the two may differ until it ends
 };
 struct Bill {
   TenantId tenant;
   Currency currency;
-  std::vector<BillLine> lines;  // by task, then in order of time
+  std::vector<BillLine> lines;    // by task, then in order of time
   std::vector<BilledTime> proof;  // one for each task of the lines
   Duration length;
   Money list;
@@ -122,6 +123,12 @@ struct Bill {
   Money net;
 };
 
+struct InvoiceFilter {
+  TenantId tenant;   // none: of every tenant
+  InvoiceId before;  // only older ones; none: from the newest
+  InvoiceId only;    // just this one; none: any
+  std::int64_t limit = 100;  // 1 … 1000
+};
 struct InvoiceRow {
   Invoice invoice;
   Instant issued_at;
@@ -147,7 +154,10 @@ class Queries {
 
   // Usage that begins in [from, to). A tenant without usage has an empty bill.
   Result<Bill> bill(TenantId tenant, Instant from, Instant to);
-  Result<std::vector<InvoiceRow>> invoices(TenantId tenant);  // newest first
+  // Calls `each` for the tenant's usage that begins in [from, to), in order of ids.
+  Result<void> usage_between(TenantId tenant, Instant from, Instant to,
+                             const std::function<void(const UsageRecord&)>& each);
+  Result<std::vector<InvoiceRow>> invoices(const InvoiceFilter& filter);  // newest first
   // Newest first, older than `after` (none: from the newest), at most `limit` (1 … 1000).
   Result<std::vector<TransactionRow>> transactions(TenantId tenant, TransactionId after,
                                                    std::int64_t limit);

@@ -49,10 +49,10 @@ Result<std::uint64_t> fill(Database& damaged, Database& fresh) {
   LOAM_TRY(promised, records_promised(damaged));
   LOAM_TRY(copied, copy_records(damaged, fresh));
   if (copied < promised)
-    return Error{ErrorKind::corrupt,
-                 "only " + std::to_string(copied) + " of " + std::to_string(promised) +
-                     " records are there",
-                 {}};
+    return Error{
+        ErrorKind::corrupt,
+        "only " + std::to_string(copied) + " of " + std::to_string(promised) + " records are there",
+        {}};
   LOAM_CHECK(copy_meta(damaged, fresh));
   LOAM_CHECK(project(fresh, fresh, 0));
   LOAM_CHECK(fresh.execute("COMMIT"));
@@ -60,11 +60,11 @@ Result<std::uint64_t> fill(Database& damaged, Database& fresh) {
 }
 
 Error beyond_repair(const std::string& path, const std::string& damage, const std::string& why) {
-  return Error{ErrorKind::corrupt,
-               "'" + path + "' is damaged (" + damage + ") and cannot be repaired without loss: " +
-                   why,
-               "restore the newest backup with `loam restore`; keep the damaged file for "
-               "inspection"};
+  return Error{
+      ErrorKind::corrupt,
+      "'" + path + "' is damaged (" + damage + ") and cannot be repaired without loss: " + why,
+      "restore the newest backup with `loam restore`; keep the damaged file for "
+      "inspection"};
 }
 
 // A name beside `path` that is free.
@@ -101,7 +101,7 @@ Result<std::string> salvage(const std::string& path, const std::string& damage) 
   }
   LOAM_CHECK(sync_path(fresh_path));
   const std::string kept = free_name(path);
-  // The log first: without it the damaged file would no longer be what was found.
+  // Closing it has copied its log into it, where that could be done; a rest goes along.
   std::error_code fault;
   if (std::filesystem::exists(path + "-wal", fault))
     LOAM_CHECK(rename_file(path + "-wal", kept + "-wal"));
@@ -111,7 +111,8 @@ Result<std::string> salvage(const std::string& path, const std::string& damage) 
   LOAM_CHECK(sync_path(std::filesystem::path(path).parent_path().string()));
   return "'" + path + "' was damaged (" + damage + "): all " + std::to_string(*copied) +
          " records were read and checked, copied into a new file, and the projections written "
-         "anew; nothing was lost; the damaged file is kept as '" + kept + "'";
+         "anew; nothing was lost; the damaged file is kept as '" +
+         kept + "'";
 }
 
 }  // namespace loam::store

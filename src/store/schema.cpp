@@ -123,8 +123,8 @@ Result<void> create_journal_file(const std::string& path, std::vector<std::strin
     LOAM_CHECK(create_core(database));
     LOAM_CHECK(create_projections(database));
     LOAM_CHECK(write_meta(database, meta_key::projection_sequence, "0"));
-    LOAM_CHECK(write_meta(database, meta_key::projection_version,
-                          std::to_string(projection_version)));
+    LOAM_CHECK(
+        write_meta(database, meta_key::projection_version, std::to_string(projection_version)));
     LOAM_CHECK(database.execute("COMMIT"));
   }
   LOAM_CHECK(sync_path(fresh));
@@ -180,9 +180,8 @@ Result<std::string> read_meta(Database& database, std::string_view key, std::str
 }
 
 Result<void> write_meta(Database& database, std::string_view key, std::string_view value) {
-  LOAM_TRY(statement,
-           database.prepare("INSERT INTO meta(key, value) VALUES(?, ?) "
-                            "ON CONFLICT(key) DO UPDATE SET value = excluded.value"));
+  LOAM_TRY(statement, database.prepare("INSERT INTO meta(key, value) VALUES(?, ?) "
+                                       "ON CONFLICT(key) DO UPDATE SET value = excluded.value"));
   return statement.run(key, value);
 }
 

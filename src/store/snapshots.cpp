@@ -14,6 +14,9 @@ namespace {
 // One part's transaction copies this much into the write-ahead log, without a sync: well below a
 // millisecond.
 constexpr std::size_t part_size_bytes = 128 * 1024;
+// After this many parts the log is copied into the file from here, beside the loop: otherwise the
+// loop's next append would find it all to do.
+constexpr std::int64_t parts_per_checkpoint = 4;
 // Left free between two parts for a waiting append: a mutex alone may be taken again at once.
 constexpr auto part_pause = std::chrono::microseconds(300);
 
@@ -106,6 +109,8 @@ Result<void> store_snapshot_text(Database& database, std::mutex& turn, std::int6
     const std::string_view piece = std::string_view(text).substr(at, part_size_bytes);
     LOAM_CHECK(
         in_turn(database, turn, [&] { return insert.run(sequence, part, bytes_of(piece)); }));
+    if (part % parts_per_checkpoint == parts_per_checkpoint - 1)
+      LOAM_CHECK(database.execute("PRAGMA wal_checkpoint(PASSIVE)"));
   }
   LOAM_TRY(header, database.prepare("INSERT INTO snapshots VALUES(?, ?, ?, ?, ?, ?)"));
   const ChainHash hash = text_hash(text);
@@ -118,8 +123,8 @@ Result<void> store_snapshot_text(Database& database, std::mutex& turn, std::int6
 
 Result<SnapshotText> read_snapshot_text(Database& database, std::int64_t sequence) {
   const auto broken = [&](const std::string& what) {
-    return Error{ErrorKind::corrupt, "the snapshot at record " + std::to_string(sequence) + " " + what,
-                 {}};
+    return Error{
+        ErrorKind::corrupt, "the snapshot at record " + std::to_string(sequence) + " " + what, {}};
   };
   LOAM_TRY(header, database.prepare("SELECT version, journal_hash, length, hash FROM snapshots "
                                     "WHERE seq = ?"));
@@ -163,9 +168,9 @@ Result<engine::StateImage> read_snapshot(Database& database, std::vector<std::st
     }
     auto image = engine::decode_image(text->text, text->version);
     if (image && image->sequence == sequence) return image;
-    notes.push_back("passed over the snapshot at record " + std::to_string(sequence) + ": " +
-                    (image ? "it says record " + std::to_string(image->sequence)
-                           : image.error().message));
+    notes.push_back(
+        "passed over the snapshot at record " + std::to_string(sequence) + ": " +
+        (image ? "it says record " + std::to_string(image->sequence) : image.error().message));
   }
   return engine::StateImage{};
 }

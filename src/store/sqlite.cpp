@@ -128,8 +128,7 @@ Result<bool> Statement::step() {
   const bool reads = sqlite3_stmt_readonly(raw_.get()) != 0;
   return sqlite_error(database, sqlite3_extended_errcode(database),
                       std::string(reads ? "read from" : "write to") + " '" +
-                          (path != nullptr && *path != '\0' ? path : "a temporary database") +
-                          "'");
+                          (path != nullptr && *path != '\0' ? path : "a temporary database") + "'");
 }
 
 void Statement::reset() {

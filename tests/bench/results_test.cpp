@@ -10,7 +10,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 using testing::SizeIs;
 
 const Machine machine{"Some CPU", 2, 4096, "Linux 6.1", "2026-03-02T00:00:00Z", "abc"};

@@ -131,6 +131,20 @@ allowances() {
   finds "an allowance of another rule" "src/domain/a.cpp:3: unordered"
 }
 
+file_allowances() {
+  printf '// A sample.\n// house-allow-file heavy: internal to this folder\n%s\n%s\n' \
+    '#include <boost/asio/post.hpp>' '#include <boost/asio/strand.hpp>' | put src/http/a.hpp
+  passes "a rule allowed for the whole file"
+  { echo '// A sample.' && lines '' 20 && echo '// house-allow-file heavy: too late to be seen' &&
+    echo 'int x;'; } | put src/http/a.hpp
+  finds "an allowance for the file at its end" "src/http/a.hpp:22: allow"
+  { printf '// A sample.\n// house-allow-file heavy: the first file only\n' &&
+    echo '#include <boost/json.hpp>'; } | put src/api/a.hpp
+  mkdir -p "$sample/src/store"
+  printf '// A sample.\n#include <boost/json.hpp>\n' >"$sample/src/store/b.hpp"
+  finds "another file's allowance" "src/store/b.hpp:2: heavy"
+}
+
 lines() { local i; for ((i = 0; i < $2; ++i)); do printf '%s\n' "$1"; done; }
 
 lengths() {
@@ -181,6 +195,8 @@ private_words() {
   finds "a registry's host" "tools/a.txt:2: private"
   include docs/a.md 'the invoice is issued 12 hours later by a paid/work/split'
   passes "words that begin alike"
+  include tests/node/a_test.cpp 'const auto state = root + "/work/state";'
+  passes "a folder of that name"
 }
 
 empty_tree() {
@@ -193,6 +209,7 @@ include_directions
 system_includes
 core_code
 allowances
+file_allowances
 lengths
 names_and_openings
 private_words

@@ -364,7 +364,7 @@ Result<Calibration> calibrate(const FoundDevice& device, const CalibrationOption
   LOAM_TRY(factors, factors_from(result.gemm_tflops.median, result.bandwidth_gb_s.median));
   result.factors = factors;
   warn_of_spread(result);
-  result.elapsed_s = seconds_since(begin);
+  result.elapsed_s = static_cast<double>(std::llround(seconds_since(begin) * 1000)) / 1000;
   report("done", 4);
   return result;
 }

@@ -12,10 +12,21 @@ namespace {
 
 namespace json = boost::json;
 
+// A figure's unit is stored in millionths: TFLOPS as 10^6 operations, GB/s as 10^3 bytes a second.
+constexpr double millionths = 1e6;
+
+std::int64_t stored(double value) {
+  return std::llround(value * millionths);
+}
+
+double restored(std::int64_t value) {
+  return static_cast<double>(value) / millionths;
+}
+
 json::object object_of(const Figure& figure) {
-  return {{"median", figure.median},
-          {"lowest", figure.lowest},
-          {"highest", figure.highest},
+  return {{"median", stored(figure.median)},
+          {"lowest", stored(figure.lowest)},
+          {"highest", stored(figure.highest)},
           {"repeats", figure.repeats}};
 }
 
@@ -34,9 +45,8 @@ std::string text_at(const json::object& in, const char* key) {
 constexpr double figure_max = 1e6;
 
 Figure figure_from(const json::object& in) {
-  Figure figure{in.at("median").to_number<double>(), in.at("lowest").to_number<double>(),
-                in.at("highest").to_number<double>(), in.at("repeats").to_number<std::int32_t>()};
-  // Written so that a NaN fails it.
+  Figure figure{restored(in.at("median").as_int64()), restored(in.at("lowest").as_int64()),
+                restored(in.at("highest").as_int64()), in.at("repeats").to_number<std::int32_t>()};
   const bool sound = figure.lowest > 0 && figure.lowest <= figure.median &&
                      figure.median <= figure.highest && figure.highest <= figure_max &&
                      figure.repeats >= 1;
@@ -65,7 +75,9 @@ Figure figure_of(std::vector<double> values) {
   const std::size_t middle = values.size() / 2;
   const double median =
       values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-  return Figure{median, values.front(), values.back(), static_cast<std::int32_t>(values.size())};
+  const auto rounded = [](double value) { return restored(stored(value)); };
+  return Figure{rounded(median), rounded(values.front()), rounded(values.back()),
+                static_cast<std::int32_t>(values.size())};
 }
 
 std::string to_json(const Calibration& c) {
@@ -82,12 +94,12 @@ std::string to_json(const Calibration& c) {
       {"is_cpu", c.is_cpu},
       {"brief", c.brief},
       {"matrix_size", c.matrix_size},
-      {"gemm_tflops", object_of(c.gemm_tflops)},
-      {"bandwidth_gb_s", object_of(c.bandwidth_gb_s)},
-      {"to_device_gb_s", object_of(c.to_device_gb_s)},
-      {"from_device_gb_s", object_of(c.from_device_gb_s)},
+      {"gemm_mflop_s", object_of(c.gemm_tflops)},
+      {"bandwidth_kb_s", object_of(c.bandwidth_gb_s)},
+      {"to_device_kb_s", object_of(c.to_device_gb_s)},
+      {"from_device_kb_s", object_of(c.from_device_gb_s)},
       {"milli_ce", object_of(c.factors)},
-      {"elapsed_s", c.elapsed_s},
+      {"elapsed_ms", std::llround(c.elapsed_s * 1000)},
       {"warnings", warnings},
   });
 }
@@ -108,12 +120,12 @@ Result<Calibration> parse_calibration(std::string_view text) {
     c.is_cpu = in.at("is_cpu").as_bool();
     c.brief = in.at("brief").as_bool();
     c.matrix_size = in.at("matrix_size").as_int64();
-    c.gemm_tflops = figure_from(in.at("gemm_tflops").as_object());
-    c.bandwidth_gb_s = figure_from(in.at("bandwidth_gb_s").as_object());
-    c.to_device_gb_s = figure_from(in.at("to_device_gb_s").as_object());
-    c.from_device_gb_s = figure_from(in.at("from_device_gb_s").as_object());
+    c.gemm_tflops = figure_from(in.at("gemm_mflop_s").as_object());
+    c.bandwidth_gb_s = figure_from(in.at("bandwidth_kb_s").as_object());
+    c.to_device_gb_s = figure_from(in.at("to_device_kb_s").as_object());
+    c.from_device_gb_s = figure_from(in.at("from_device_kb_s").as_object());
     c.factors = factors_of(in.at("milli_ce").as_object());
-    c.elapsed_s = in.at("elapsed_s").to_number<double>();
+    c.elapsed_s = static_cast<double>(in.at("elapsed_ms").as_int64()) / 1000;
     for (const json::value& warning : in.at("warnings").as_array()) {
       c.warnings.emplace_back(std::string_view(warning.as_string()));
     }

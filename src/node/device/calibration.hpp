@@ -37,7 +37,8 @@ struct Figure {
   friend bool operator==(const Figure&, const Figure&) = default;
 };
 
-// The median, lowest and highest of at least one value.
+// The median, lowest and highest of at least one value, each rounded to a millionth: as exact as
+// what is stored, so that a figure read back is the figure that was measured.
 Figure figure_of(std::vector<double> values);
 
 struct Calibration {
@@ -61,6 +62,7 @@ struct Calibration {
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
+// Figures as integers: 10^6 operations a second, 10^3 bytes a second; times in milliseconds.
 std::string to_json(const Calibration& calibration);
 // Strict; fails with corrupt on anything that to_json did not write, absurd figures included.
 Result<Calibration> parse_calibration(std::string_view json);

@@ -97,28 +97,20 @@ void DeviceArena::check_dead(const Member& member, Nanoseconds now) {
   if (member.page->reclaim_dead()) holder_died_ = true;
 }
 
-void DeviceArena::end_turn(Member& member, const Activity& activity, Nanoseconds now, bool died) {
+void DeviceArena::end_turn(Member& member, Nanoseconds idle_since, Nanoseconds now, bool died) {
   loam_device_counters& counters = member.counters();
-  const Nanoseconds end = activity.idle_since_ns > granted_ns_
-                              ? std::min(activity.idle_since_ns, now)
-                              : (died ? now : granted_ns_);
-  const Nanoseconds wall = (died ? now : end) - granted_ns_;
+  const Nanoseconds wall = now - granted_ns_;
   const auto counted =
-      static_cast<Nanoseconds>(load(counters.usage.envelope_ns) - member.envelope_at_grant);
-  Nanoseconds used = counted;
-  if (counted > wall) {
-    // Processes of the lease overlapped: the device was busy no longer than the turn.
-    used = std::max<Nanoseconds>(wall, 0);
-    __atomic_add_fetch(&counters.usage.overlap_ns, static_cast<std::uint64_t>(counted - used),
-                       __ATOMIC_SEQ_CST);
-  } else if (died) {
+      static_cast<Nanoseconds>(load(counters.usage.busy_ns) - member.busy_at_grant);
+  Nanoseconds used = std::clamp<Nanoseconds>(counted, 0, wall);
+  if (died) {
     // What the dead process had not yet counted.
-    used = wall;
-    __atomic_add_fetch(&counters.usage.envelope_ns, static_cast<std::uint64_t>(wall - counted),
+    __atomic_add_fetch(&counters.usage.busy_ns, static_cast<std::uint64_t>(wall - used),
                        __ATOMIC_SEQ_CST);
+    used = wall;
   }
   store(counters.turn.state, with_phase(load(counters.turn.state), LOAM_TURN_NONE));
-  book_.close(used, now);
+  book_.close(used, std::max(idle_since, granted_ns_), now);
 }
 
 Nanoseconds DeviceArena::watch_holder(Nanoseconds now) {
@@ -133,8 +125,7 @@ Nanoseconds DeviceArena::watch_holder(Nanoseconds now) {
   if (activity.in_flight == 0 && !expired) {
     if (rival_ns > now) return rival_ns;
     const bool used = activity.idle_since_ns > granted_ns_;
-    const Nanoseconds patience =
-        used ? static_cast<Nanoseconds>(load(member.limits().linger_ns)) : first_use_ns;
+    const Nanoseconds patience = used ? book_.patience_ns(*book_.holder()) : first_use_ns;
     const Nanoseconds until = (used ? activity.idle_since_ns : granted_ns_) + patience;
     if (now < until) return until;
     if (!used) check_dead(member, now);
@@ -144,7 +135,7 @@ Nanoseconds DeviceArena::watch_holder(Nanoseconds now) {
     store(turn.state, with_phase(load(turn.state), LOAM_TURN_REVOKED));
     activity = activity_of(member);
     if (activity.in_flight == 0) {
-      end_turn(member, activity, now, holder_died_);
+      end_turn(member, activity.idle_since_ns, now, holder_died_);
       return now;
     }
   } else if (deadline == LOAM_SLICE_NO_DEADLINE) {
@@ -172,7 +163,7 @@ Nanoseconds DeviceArena::grant_next(Nanoseconds now) {
   if (!choice.grant) return choice.look_again_ns;
   Member& member = members_.at(choice.grant->lease);
   loam_turn& turn = member.counters().turn;
-  member.envelope_at_grant = load(member.counters().usage.envelope_ns);
+  member.busy_at_grant = load(member.counters().usage.busy_ns);
   granted_ns_ = now;
   checked_dead_ns_ = now;
   holder_died_ = false;

@@ -28,7 +28,7 @@ class DeviceArena {
   struct Member {
     const MappedPage* page = nullptr;
     std::uint32_t device = 0;
-    std::uint64_t envelope_at_grant = 0;
+    std::uint64_t busy_at_grant = 0;
     bool draining = false;  // a turn of an earlier keeper that has work in flight
 
     loam_device_counters& counters() const { return page->counters().device[device]; }
@@ -46,7 +46,7 @@ class DeviceArena {
   Nanoseconds watch_holder(Nanoseconds now);
   Nanoseconds grant_next(Nanoseconds now);
   Nanoseconds drain(Nanoseconds now);
-  void end_turn(Member& member, const Activity& activity, Nanoseconds now, bool died);
+  void end_turn(Member& member, Nanoseconds idle_since, Nanoseconds now, bool died);
   void check_dead(const Member& member, Nanoseconds now);
 
   TurnBook book_;

@@ -158,9 +158,23 @@ void ring(loam_slice_counters& counters) {
 }  // namespace
 
 std::uint64_t opencl_device_key(std::string_view platform_name, std::string_view device_name,
-                                unsigned ordinal) {
-  const std::string identity = "opencl:" + std::string(platform_name) + "/" +
-                               std::string(device_name) + "/" + std::to_string(ordinal);
+                                unsigned index) {
+  const auto trimmed = [](std::string_view text) {
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    while (text.ends_with(' ')) text.remove_suffix(1);
+    return std::string(text);
+  };
+  const std::string identity =
+      "opencl:" + trimmed(platform_name) + "/" + trimmed(device_name) + "/" + std::to_string(index);
+  return loam_device_key(identity.c_str());
+}
+
+std::uint64_t uuid_device_key(std::string_view uuid) {
+  std::string identity(uuid);
+  // The prefix is in capitals, the digits in small letters.
+  for (std::size_t i = 4; i < identity.size(); ++i)
+    if (identity[i] >= 'A' && identity[i] <= 'F')
+      identity[i] = static_cast<char>(identity[i] - 'A' + 'a');
   return loam_device_key(identity.c_str());
 }
 
@@ -245,9 +259,7 @@ Result<std::vector<SliceUsage>> read_counters(const std::string& root, std::stri
     usage.memory_used_bytes = load(device.memory.used);
     usage.memory_peak_bytes = load(device.memory.peak);
     usage.refusals = load(device.memory.refusals);
-    const std::uint64_t overlap = load(device.usage.overlap_ns);
-    const std::uint64_t envelope = load(device.usage.envelope_ns);
-    usage.busy_ns = static_cast<std::int64_t>(envelope - std::min(overlap, envelope));
+    usage.busy_ns = static_cast<std::int64_t>(load(device.usage.busy_ns));
     usage.launches = load(device.usage.launches);
     usage.transfers = load(device.usage.transfers);
     usage.bytes_copied = load(device.usage.bytes_copied);
@@ -299,12 +311,14 @@ Result<MappedPage> MappedPage::open(const std::string& root, std::string_view le
   LOAM_TRY(counters, map_file(prefix + LOAM_SLICE_COUNTERS_SUFFIX, O_RDWR, PROT_READ | PROT_WRITE,
                               sizeof(loam_slice_counters), &page.lock_fd_));
   page.counters_ = static_cast<loam_slice_counters*>(counters);
-  const bool known = page.limits_->magic == LOAM_SLICE_LIMITS_MAGIC &&
-                     page.counters_->magic == LOAM_SLICE_COUNTERS_MAGIC &&
-                     page.limits_->version == LOAM_SLICE_VERSION &&
-                     page.counters_->version == LOAM_SLICE_VERSION &&
-                     page.limits_->device_count >= 1 &&
-                     page.limits_->device_count <= LOAM_SLICE_DEVICES_MAX;
+  const bool known =
+      page.limits_->magic == LOAM_SLICE_LIMITS_MAGIC &&
+      page.counters_->magic == LOAM_SLICE_COUNTERS_MAGIC &&
+      page.limits_->version == LOAM_SLICE_VERSION &&
+      page.counters_->version == LOAM_SLICE_VERSION && page.limits_->device_count >= 1 &&
+      page.limits_->device_count <= LOAM_SLICE_DEVICES_MAX &&
+      page.counters_->device_count == page.limits_->device_count &&
+      std::memcmp(page.limits_->lease, page.counters_->lease, LOAM_SLICE_LEASE_CHARS) == 0;
   if (!known)
     return Error{ErrorKind::corrupt,
                  prefix + " is not a slice page of version " + std::to_string(LOAM_SLICE_VERSION) +

@@ -53,10 +53,13 @@ struct SliceUsage {
   std::uint64_t turns = 0;
 };
 
-// The identity that guard and node derive alike: platform and device name as OpenCL gives them,
-// and the ordinal among that platform's devices of the same name, from 0.
+// The identities that guard and node derive alike. By place: platform and device name as OpenCL
+// gives them, and the device's index among all of the platform's devices, from 0.
 std::uint64_t opencl_device_key(std::string_view platform_name, std::string_view device_name,
-                                unsigned ordinal);
+                                unsigned index);
+// By CL_DEVICE_UUID_KHR, where the OpenCL driver gives one: "GPU-…", any case. Lasts when the
+// program hides devices from the driver, which changes the places.
+std::uint64_t uuid_device_key(std::string_view uuid);
 
 // ROOT/pages/LEASE: what loam-launch binds (with .limits and .counters) or puts into
 // LOAM_SLICE_PAGE.

@@ -20,6 +20,10 @@ constexpr std::int64_t debt_max = 3'600'000'000'000 * 1000;
 // A step of the clock beyond this counts as this much (a suspended machine).
 constexpr Nanoseconds step_max_ns = 10'000'000'000;
 constexpr std::int64_t virtual_scale = 1024;
+constexpr std::int64_t surplus_turns_kept = 4;
+// A program that takes longer than this between kernels is not waited for: the device would idle
+// more than a neighbour's turn is worth. On a busy machine waking up alone takes milliseconds.
+constexpr Nanoseconds think_max_ns = 5'000'000;
 
 std::int64_t entitlement(const TurnTerms& terms, Nanoseconds window_ns) {
   return window_ns * terms.share_milli;
@@ -77,9 +81,18 @@ void TurnBook::set_waiting(std::uint64_t lease, bool waiting, Nanoseconds now) {
   accrue(now);
   account.waiting = waiting;
   if (waiting) {
-    // An idle lease saves up no surplus: it starts where the others are.
-    account.virtual_time = std::max(account.virtual_time, virtual_clock_);
-  } else {
+    // An idle lease saves up no surplus: it starts where the others are, but for the few turns that
+    // one which was only slow to ask again has missed.
+    account.virtual_time = std::max(
+        account.virtual_time, virtual_clock_ - surplus_turns_kept * account.terms.quantum_ns *
+                                                   virtual_scale / account.terms.weight);
+    if (account.served && holder_ != lease) {
+      // The mean forgets quickly, and one long pause does not make a program slow.
+      const Nanoseconds took = std::min(now - account.idle_since_ns, 4 * think_max_ns);
+      account.think_ns = (3 * account.think_ns + took) / 4;
+      account.served = false;
+    }
+  } else if (holder_ != lease) {
     account.idle_since_ns = now;
   }
   note_contention(now);
@@ -118,6 +131,26 @@ Nanoseconds TurnBook::rival_ready_ns(Nanoseconds now) {
   return first;
 }
 
+Nanoseconds TurnBook::patience_of(const Account& account) {
+  if (account.think_ns > think_max_ns) return account.terms.linger_ns;
+  return std::max(account.terms.linger_ns, 2 * account.think_ns);
+}
+
+Nanoseconds TurnBook::patience_ns(std::uint64_t lease) const {
+  const auto entry = accounts_.find(lease);
+  return entry == accounts_.end() ? 0 : patience_of(entry->second);
+}
+
+Nanoseconds TurnBook::owed_back_ns(Nanoseconds now) const {
+  Nanoseconds until = never_ns;
+  for (const auto& [lease, account] : accounts_) {
+    const Nanoseconds back = account.idle_since_ns + patience_of(account);
+    if (!account.waiting && account.served && account.credit > 0 && back > now)
+      until = std::min(until, back);
+  }
+  return until;
+}
+
 TurnChoice TurnBook::choose(Nanoseconds now) {
   LOAM_ASSERT(!holder_);
   accrue(now);
@@ -134,6 +167,13 @@ TurnChoice TurnBook::choose(Nanoseconds now) {
     if (!account.terms.strict && (!spare || account.virtual_time < spare->second.virtual_time))
       spare = &entry;
     choice.look_again_ns = std::min(choice.look_again_ns, eligible_ns(account, now));
+  }
+  if (!owed && spare) {
+    const Nanoseconds expected = owed_back_ns(now);
+    if (expected != never_ns) {
+      choice.look_again_ns = expected;
+      return choice;
+    }
   }
   const auto* chosen = owed ? owed : spare;
   if (!chosen) return choice;
@@ -152,7 +192,7 @@ TurnChoice TurnBook::choose(Nanoseconds now) {
   return choice;
 }
 
-void TurnBook::close(Nanoseconds used_ns, Nanoseconds now) {
+void TurnBook::close(Nanoseconds used_ns, Nanoseconds idle_since_ns, Nanoseconds now) {
   LOAM_ASSERT(holder_ && used_ns >= 0);
   accrue(now);
   Account& account = accounts_.at(*holder_);
@@ -173,7 +213,8 @@ void TurnBook::close(Nanoseconds used_ns, Nanoseconds now) {
   if (surplus_turn_) account.virtual_time += used / 1000 * virtual_scale / account.terms.weight;
   account.credit = std::max(account.credit, -debt_max);
   if (account.terms.share_milli == 0) account.credit = 0;
-  account.idle_since_ns = now;
+  account.idle_since_ns = std::min(idle_since_ns, now);
+  account.served = used_ns > 0;
   holder_.reset();
 }
 

@@ -21,6 +21,7 @@ struct TurnTerms {
   std::int32_t weight = 1;       // >= 1: part of what idles, if not strict
   bool strict = true;            // its share and no more
   Nanoseconds quantum_ns = 0;    // > 0: the length of one turn
+  Nanoseconds linger_ns = 0;     // how long at least it is expected back when it falls idle
 
   friend bool operator==(const TurnTerms&, const TurnTerms&) = default;
 };
@@ -44,11 +45,17 @@ class TurnBook {
   // Says whether the lease wants a turn. Requires a known lease.
   void set_waiting(std::uint64_t lease, bool waiting, Nanoseconds now);
 
-  // Grants the turn to the lease that is furthest behind its share, else to a burstable one.
+  // Grants the turn to the lease that is furthest behind its share, else to a burstable one. A
+  // program that waits for its kernel asks for the next one a moment later: while an owed lease's
+  // turn has only just ended, nobody else gets time beyond their own share.
   // Requires that nobody holds it. Cost: linear in the leases on the device.
   TurnChoice choose(Nanoseconds now);
-  // The holder's turn is over after `used_ns` of device time. Requires a holder.
-  void close(Nanoseconds used_ns, Nanoseconds now);
+  // The holder's turn is over after `used_ns` of device time; it has had nothing on the device
+  // since `idle_since_ns`. Requires a holder.
+  void close(Nanoseconds used_ns, Nanoseconds idle_since_ns, Nanoseconds now);
+  // How long the lease, having fallen idle, is expected back: its linger, or twice the time that it
+  // lately took to ask again, where that is short.
+  Nanoseconds patience_ns(std::uint64_t lease) const;
 
   std::optional<std::uint64_t> holder() const { return holder_; }
   // Whether a lease other than the holder waits and would be served at `now`.
@@ -64,12 +71,16 @@ class TurnBook {
     std::int64_t credit = 0;        // thousandths of a nanosecond
     std::int64_t virtual_time = 0;  // surplus nanoseconds * virtual_scale / weight
     bool waiting = false;
+    bool served = false;  // used its last turn
     Nanoseconds idle_since_ns = 0;
+    Nanoseconds think_ns = 0;  // mean time from falling idle to asking again
   };
 
   void accrue(Nanoseconds now);
   bool others_wait(std::uint64_t lease) const;
+  Nanoseconds owed_back_ns(Nanoseconds now) const;
   void note_contention(Nanoseconds now);
+  static Nanoseconds patience_of(const Account& account);
   static Nanoseconds eligible_ns(const Account& account, Nanoseconds now);
 
   std::map<std::uint64_t, Account> accounts_;

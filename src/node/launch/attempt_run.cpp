@@ -24,8 +24,8 @@ namespace loam::node {
 namespace {
 
 constexpr std::int64_t beat_interval_ns = 10'000'000'000;  // 10 s: what a lost node may cost
-constexpr int kill_wait_ms = 10'000;                       // a process in a hung call may stay longer
-constexpr int final_walk_ms = 500;                         // who waits for the end shall not wait long
+constexpr int kill_wait_ms = 10'000;  // a process in a hung call may stay longer
+constexpr int final_walk_ms = 500;    // who waits for the end shall not wait long
 constexpr std::size_t complaint_bytes_max = 2000;
 
 }  // namespace
@@ -58,8 +58,11 @@ bool AttemptRun::write_status(Durable durable) {
   status_.stderr_bytes = stderr_.log ? stderr_.log->size() : 0;
   status_.log_dropped_bytes = (stdout_.log ? stdout_.log->dropped_bytes() : 0) +
                               (stderr_.log ? stderr_.log->dropped_bytes() : 0);
-  const auto written =
-      write_atomically_at(directory_.get(), attempt_files::status, to_json(status_), durable);
+  const std::string text = to_json(status_);
+  auto written = write_atomically_at(directory_.get(), attempt_files::status, text, durable);
+  if (!written.ok() && ::unlinkat(directory_.get(), attempt_files::reserve, 0) == 0) {
+    written = write_atomically_at(directory_.get(), attempt_files::status, text, durable);
+  }
   if (!written.ok()) std::fprintf(stderr, "loam-launch: %s\n", to_text(written.error()).c_str());
   return written.ok();
 }
@@ -300,7 +303,7 @@ void AttemptRun::beat() {
   note_usage();
   // Not synced: a node that loses power loses up to some 30 s more of billable time, and the disk
   // never holds up the program's output.
-  (void)write_atomically_at(directory_.get(), attempt_files::heartbeat,
+  (void)write_atomically_at(pulse_.get(), attempt_files::heartbeat,
                             to_json(Heartbeat{status_.boot_id, boottime_ns(), status_.usage}),
                             Durable::no);
 }
@@ -401,7 +404,9 @@ void AttemptRun::conclude() {
     kill_descendants(child_);
     ::kill(child_, SIGKILL);
   }
-  kill_descendants(::getpid());
+  reap();
+  // Orphans come to this process (it is their subreaper), so without children there are none.
+  if (::waitpid(-1, nullptr, WNOHANG) == 0) kill_descendants(::getpid());
   reap();
   if (status_.paused_since_boottime_ns != 0) {
     status_.paused_ns += boottime_ns() - status_.paused_since_boottime_ns;
@@ -436,6 +441,7 @@ void AttemptRun::clean_up() {
   if (!cgroup_.remove()) std::fprintf(stderr, "loam-launch: a control group stays behind\n");
   (void)remove_tree(path_ + "/" + attempt_files::temporary);
   ::unlinkat(directory_.get(), attempt_files::control, 0);
+  ::unlinkat(directory_.get(), attempt_files::reserve, 0);
 }
 
 }  // namespace loam::node

@@ -75,6 +75,7 @@ class AttemptRun {
 
   const std::string path_;
   const Fd directory_;
+  Fd pulse_;
   ControlServer control_;
 
   LaunchOrder order_;
@@ -82,6 +83,7 @@ class AttemptRun {
   TaskPlaces places_;
   std::string work_, checkpoint_, cache_;
   bool sandboxed_ = false;
+  std::string bwrap_;
   AttemptCgroup cgroup_;
   std::unique_ptr<StorageMeter> storage_;
 
@@ -99,8 +101,8 @@ class AttemptRun {
   std::optional<InsideReport> exit_report_;
   std::int64_t grace_end_ns_ = 0;  // boottime; 0: no stop is going on
   std::int64_t next_beat_ns_ = 0;
-  bool killed_ = false;        // by us
-  bool kill_asked_ = false;    // by request, not by the end of a grace
+  bool killed_ = false;      // by us
+  bool kill_asked_ = false;  // by request, not by the end of a grace
 };
 
 }  // namespace loam::node

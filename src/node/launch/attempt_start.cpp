@@ -49,7 +49,9 @@ void close_all_but(std::array<int, 3> kept) {
   ::close_range(from, ~0U, 0);
 }
 
-void let_through_exec(int fd) { ::fcntl(fd, F_SETFD, 0); }
+void let_through_exec(int fd) {
+  ::fcntl(fd, F_SETFD, 0);
+}
 
 std::string own_program() {
   char path[4096];
@@ -94,13 +96,15 @@ Result<void> AttemptRun::choose_isolation() {
   } else {
     const std::string root = path_.substr(0, path_.rfind('/'));
     const SandboxProbe probe = probe_sandbox(root + "/" + attempt_files::sandbox_probe);
+    bwrap_ = probe.program;
     sandboxed_ = probe.works && (order_.network || probe.network_works);
     if (!sandboxed_) {
       status_.isolation_detail =
           probe.works ? "bubblewrap makes no network of its own here" : probe.trouble;
     }
     if (!sandboxed_ && order_.sandbox == SandboxMode::bubblewrap) {
-      return Error{ErrorKind::unsupported, "a sandbox was asked for, but " + status_.isolation_detail,
+      return Error{ErrorKind::unsupported,
+                   "a sandbox was asked for, but " + status_.isolation_detail,
                    "install bubblewrap or allow the task to run without"};
     }
   }
@@ -109,9 +113,9 @@ Result<void> AttemptRun::choose_isolation() {
     return os_error("reading the guard library " + order_.guard_library, errno,
                     "install loam's guard where the daemon looks for it");
   }
-  status_.isolation = sandboxed_                        ? Isolation::sandboxed
+  status_.isolation = sandboxed_                      ? Isolation::sandboxed
                       : !order_.guard_library.empty() ? Isolation::advisory
-                                                        : Isolation::none;
+                                                      : Isolation::none;
   if (sandboxed_ && !order_.network) {
     status_.usage.network_rx_bytes = 0;  // a network of its own that leads nowhere
     status_.usage.network_tx_bytes = 0;
@@ -124,8 +128,8 @@ Result<void> AttemptRun::check_unsandboxed() const {
   for (const auto& mount : order_.mounts) {
     if (mount.source == mount.target) continue;
     return Error{ErrorKind::unsupported,
-                 "the mount of " + mount.source + " at " + mount.target + " needs a sandbox: " +
-                     status_.isolation_detail,
+                 "the mount of " + mount.source + " at " + mount.target +
+                     " needs a sandbox: " + status_.isolation_detail,
                  "mount it at its own path, or install bubblewrap"};
   }
   if (!order_.network) {
@@ -156,9 +160,17 @@ Result<void> AttemptRun::prepare_directories() {
     return os_error("entering the working directory " + work_, errno,
                     "make it, or name another one");
   }
-  for (const std::string& directory : {work_, checkpoint_, cache_, temporary, notices, logs}) {
+  const std::string pulse = path_ + "/" + attempt_files::pulse;
+  for (const std::string& directory :
+       {work_, checkpoint_, cache_, temporary, notices, logs, pulse}) {
     LOAM_CHECK(make_directories(directory));
   }
+  const Fd reserve(
+      ::openat(directory_.get(), attempt_files::reserve, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  constexpr off_t reserve_bytes = 65536;  // several times the largest status
+  if (reserve.valid()) (void)::posix_fallocate(reserve.get(), 0, reserve_bytes);
+  LOAM_TRY(opened, open_directory(pulse));
+  pulse_ = std::move(opened);
   ::chmod(temporary.c_str(), 01777);
   for (auto& [stream, name] : {std::pair<Stream*, const char*>{&stdout_, "stdout"},
                                std::pair<Stream*, const char*>{&stderr_, "stderr"}}) {
@@ -273,7 +285,8 @@ void AttemptRun::become_bubblewrap(const InsideTask& task, int task_fd, int comp
   paths.working_directory = work_;
   paths.checkpoint_directory = checkpoint_;
   paths.cache_directory = cache_;
-  std::vector<std::string> words = sandbox_arguments(order_, paths);
+  SandboxCommand command = sandbox_command(order_, paths);
+  std::vector<std::string>& words = command.arguments;
   words.insert(words.begin(), "bwrap");
   words.insert(words.end(), {sandbox_launcher, "--inside", std::to_string(task_fd)});
   std::vector<char*> argv;
@@ -289,8 +302,8 @@ void AttemptRun::become_bubblewrap(const InsideTask& task, int task_fd, int comp
   // bwrap runs outside the sandbox: nothing of the task's environment may reach it.
   char path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
   char* environment[] = {path, nullptr};
-  ::execvpe("bwrap", argv.data(), environment);
-  ::dprintf(STDERR_FILENO, "running bwrap: error %d\n", errno);
+  ::execve(bwrap_.c_str(), argv.data(), environment);
+  ::dprintf(STDERR_FILENO, "running %s: error %d\n", bwrap_.c_str(), errno);
   ::_exit(exit_broken);
 }
 

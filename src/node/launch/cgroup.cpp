@@ -19,7 +19,7 @@ namespace loam::node {
 
 namespace {
 
-constexpr std::int64_t cpu_period_us = 100'000;  // the kernel's default scheduling period
+constexpr std::int64_t cpu_period_us = 100'000;   // the kernel's default scheduling period
 constexpr std::int64_t cpu_quota_us_min = 1'000;  // the kernel refuses less
 
 int write_value(const std::string& path, std::string_view value) {
@@ -174,8 +174,7 @@ void AttemptCgroup::limit_v2(const CgroupLimits& limits) {
     write_value(v2_ + "/memory.oom.group", "1");
     memory_ = LimitBy::cgroup_v2;
   }
-  if (limits.pids_max > 0 &&
-      write_value(v2_ + "/pids.max", std::to_string(limits.pids_max)) == 0) {
+  if (limits.pids_max > 0 && write_value(v2_ + "/pids.max", std::to_string(limits.pids_max)) == 0) {
     pids_ = LimitBy::cgroup_v2;
   }
 }
@@ -203,8 +202,7 @@ void AttemptCgroup::limit_v1(const CgroupMounts& mounts, const std::string& name
   }
   if (pids_ == LimitBy::nothing) {
     const std::string group = make_group(mounts.pids_v1, mounts.pids_own, name);
-    if (!group.empty() &&
-        write_value(group + "/pids.max", std::to_string(limits.pids_max)) == 0) {
+    if (!group.empty() && write_value(group + "/pids.max", std::to_string(limits.pids_max)) == 0) {
       pids_ = LimitBy::cgroup_v1;
     }
   }

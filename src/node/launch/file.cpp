@@ -127,6 +127,20 @@ Result<void> remove_tree(const std::string& path) {
   return {};
 }
 
+bool try_lock_file(const Fd& file) {
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return ::fcntl(file.get(), F_OFD_SETLK, &whole) == 0;
+}
+
+bool is_file_locked(const Fd& file) {
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return ::fcntl(file.get(), F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+}
+
 std::optional<std::int64_t> bytes_held(const std::string& path, int limit_ms,
                                        const std::atomic<bool>& cancel) {
   const std::int64_t deadline_ns = boottime_ns() + std::int64_t{limit_ms} * 1'000'000;

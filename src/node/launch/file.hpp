@@ -65,6 +65,12 @@ Result<void> remove_tree(const std::string& path);
 // Writes all of it, retrying on interruption. False on an error, with errno set.
 bool write_all(int fd, std::string_view content);
 
+// An exclusive lock on a whole open file (open for writing). It belongs to the open file: children
+// that inherit the descriptor share it, and it ends when the last of them closes it.
+bool try_lock_file(const Fd& file);
+// Whether another open file holds it; takes nothing.
+bool is_file_locked(const Fd& file);
+
 // Bytes on disk (blocks held, as du counts) of everything below `path`, hard links once; stays on
 // one file system and follows no links; 0 where it is missing. Nothing where the walk took longer
 // than `limit_ms` or `cancel` became true. Cost: one stat an entry.

@@ -1,5 +1,6 @@
 // Strict reading of one JSON object: every field is asked for by name and type, what was not
 // asked for is an error. Heavy (Boost.JSON): include it in .cpp files only. Pure.
+// house-allow-file heavy: a reader of JSON is what it is
 #pragma once
 
 #include <boost/json.hpp>

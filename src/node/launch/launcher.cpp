@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,8 +108,10 @@ int launch(const char* given_path, bool foreground) {
   const Fd lock(
       ::openat(directory->get(), attempt_files::lock, O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!lock.valid()) return fault(os_error("opening the attempt's lock", errno));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return fault(os_error("taking the attempt's lock", errno));
+  if (!try_lock_file(lock)) {
+    if (errno != EAGAIN && errno != EACCES) {
+      return fault(os_error("taking the attempt's lock", errno));
+    }
     std::fprintf(stderr, "loam-launch: another launcher runs the attempt in %s\n", resolved);
     return launch_exit_running;
   }

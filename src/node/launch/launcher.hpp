@@ -6,12 +6,12 @@ namespace loam::node {
 
 // Exit codes of loam-launch, as its starter sees them.
 enum LaunchExit : int {
-  launch_exit_started = 0,   // the attempt now runs (or is being refused) in a process of its own
-  launch_exit_fault = 1,     // said on standard error
+  launch_exit_started = 0,  // the attempt now runs (or is being refused) in a process of its own
+  launch_exit_fault = 1,    // said on standard error
   launch_exit_usage = 2,
-  launch_exit_running = 3,   // another launcher holds the attempt
-  launch_exit_ended = 4,     // the attempt is over; it never runs twice
-  launch_exit_lost = 5,      // an earlier launcher died on it; its leftovers are to be cleared first
+  launch_exit_running = 3,  // another launcher holds the attempt
+  launch_exit_ended = 4,    // the attempt is over; it never runs twice
+  launch_exit_lost = 5,     // an earlier launcher died on it; its leftovers are to be cleared first
 };
 
 // loam-launch [--foreground] ATTEMPT_DIR. In the background it prints its new pid on standard

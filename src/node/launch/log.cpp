@@ -82,8 +82,8 @@ Result<LogWriter> LogWriter::open(Fd directory, std::string stream, std::int64_t
 bool LogWriter::open_segment() {
   index_ = offset_ / segment_bytes_;
   const std::string name = log_segment_name(stream_, index_);
-  file_ = Fd(::openat(directory_.get(), name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-                      0644));
+  file_ =
+      Fd(::openat(directory_.get(), name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file_.valid()) return false;
   const std::string link = stream_ + ".log";
   const std::string new_link = "." + link + ".new";
@@ -142,8 +142,7 @@ bool read_segment(int directory, const std::string& name, std::int64_t segment_b
 }  // namespace
 
 Result<LogChunk> read_log(const std::string& log_directory, std::string_view stream,
-                          std::int64_t segment_bytes, std::int64_t offset,
-                          std::int64_t max_bytes) {
+                          std::int64_t segment_bytes, std::int64_t offset, std::int64_t max_bytes) {
   if (segment_bytes <= 0) {
     return Error{ErrorKind::corrupt,
                  "the log segment size is " + std::to_string(segment_bytes) + " bytes", ""};

@@ -47,8 +47,8 @@ class LogWriter {
 };
 
 struct LogChunk {
-  std::string bytes;             // as the program wrote them, possibly not UTF-8
-  std::int64_t offset = 0;       // of the first byte of `bytes`; later than asked where bytes are gone
+  std::string bytes;        // as the program wrote them, possibly not UTF-8
+  std::int64_t offset = 0;  // of the first byte of `bytes`; later than asked where bytes are gone
   std::int64_t next_offset = 0;  // ask for this next
   std::int64_t lost_bytes = 0;   // asked for but already dropped: show that something is missing
   std::int64_t end_offset = 0;   // the stream's size now: the end is reached where next == end

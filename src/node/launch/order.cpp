@@ -14,7 +14,9 @@ constexpr SandboxMode sandbox_modes[] = {SandboxMode::automatic, SandboxMode::bu
                                          SandboxMode::none};
 constexpr std::int64_t int64_max = std::numeric_limits<std::int64_t>::max();
 
-bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+bool has_nul(std::string_view text) {
+  return text.find('\0') != std::string_view::npos;
+}
 
 Error bad(const char* field, std::string_view trouble, std::string_view value) {
   return invalid(std::string("order: `") + field + "` " + std::string(trouble) + ": \"" +
@@ -146,7 +148,8 @@ Result<void> check(const LaunchOrder& order) {
   LOAM_CHECK(check_range("cpu_milli", order.cpu_milli, 0, 1'000'000'000));
   LOAM_CHECK(check_range("host_memory_mib", order.host_memory_mib, 0, std::int64_t{1} << 40));
   LOAM_CHECK(check_range("pids_max", order.pids_max, 0, 1 << 22));  // the kernel's own ceiling
-  LOAM_CHECK(check_range("log_segment_bytes", order.log_segment_bytes, 4096, std::int64_t{1} << 40));
+  LOAM_CHECK(
+      check_range("log_segment_bytes", order.log_segment_bytes, 4096, std::int64_t{1} << 40));
   LOAM_CHECK(check_range("log_segments", order.log_segments, 2, 10'000));
   LOAM_CHECK(check_range("grace_ms", order.grace_ms, 0, std::int64_t{86'400'000} * 365));
   return check_paths(order);

@@ -1,3 +1,4 @@
+#include "guard/slice_page.h"
 #include "node/launch/sandbox.hpp"
 
 #include <dirent.h>
@@ -21,59 +22,151 @@ namespace {
 // What programs commonly need of /etc: names, libraries, certificates, drivers, languages. Nothing
 // that holds a secret.
 constexpr const char* etc_entries[] = {
-    "ImageMagick-6",   "OpenCL",          "R",               "alternatives",   "amd",
-    "bash.bashrc",     "bindresvport.blacklist", "ca-certificates", "ca-certificates.conf",
-    "clinfo",          "crypto-policies", "debian_version",  "default/locale", "ethertypes",
-    "fonts",           "gai.conf",        "glvnd",           "group",          "host.conf",
-    "hosts",           "inputrc",         "java-17-openjdk", "ld.so.cache",    "ld.so.conf",
-    "ld.so.conf.d",    "libibverbs.d",    "libnl-3",         "locale.alias",   "locale.conf",
-    "localtime",       "magic",           "mime.types",      "mtab",           "networks",
-    "nsswitch.conf",   "nvidia",          "openmpi",         "os-release",     "passwd",
-    "perl",            "pki",             "profile",         "profile.d",      "protocols",
-    "python3",         "python3.11",      "python3.12",      "python3.13",     "rdma",
-    "redhat-release",  "resolv.conf",     "rpc",             "services",       "shells",
-    "ssl/certs",       "ssl/openssl.cnf", "system-release",  "terminfo",       "timezone",
-    "vulkan",          "xattr.conf",
+    "OpenCL",
+    "alternatives",
+    "debian_version",
+    "fonts",
+    "gai.conf",
+    "glvnd",
+    "group",
+    "host.conf",
+    "hosts",
+    "inputrc",
+    "java-17-openjdk",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "libibverbs.d",
+    "locale.alias",
+    "locale.conf",
+    "localtime",
+    "mime.types",
+    "mtab",
+    "nsswitch.conf",
+    "nvidia",
+    "openmpi",
+    "os-release",
+    "passwd",
+    "perl",
+    "pki",
+    "profile",
+    "protocols",
+    "python3",
+    "python3.11",
+    "python3.12",
+    "python3.13",
+    "resolv.conf",
+    "services",
+    "shells",
+    "ssl/certs",
+    "timezone",
+    "ssl/openssl.cnf",
+    "vulkan",
 };
+constexpr off_t copied_bytes_max = 1 << 20;  // a file up to this size is copied, not mounted
+constexpr int copied_files_max = 32;         // and a directory of at most so many of them
 
 // Top directories that hold programs and libraries; links into /usr on merged systems.
-constexpr const char* program_directories[] = {"/usr",   "/bin",    "/sbin", "/lib",
+constexpr const char* program_directories[] = {"/usr",   "/bin",   "/sbin",   "/lib",
                                                "/lib32", "/lib64", "/libx32", "/opt"};
 
-bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+bool exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
 
 class Arguments {
  public:
   Arguments& add(std::initializer_list<std::string> words) {
-    words_.insert(words_.end(), words);
+    command_.arguments.insert(command_.arguments.end(), words);
     return *this;
   }
-  std::vector<std::string> take() { return std::move(words_); }
+  // A copy of the open file, read-only where its file system is.
+  void add_copy(Fd file, const std::string& target) {
+    add({"--perms", "0644", "--file", std::to_string(file.get()), target});
+    command_.files.push_back(std::move(file));
+  }
+  SandboxCommand take() { return std::move(command_); }
 
  private:
-  std::vector<std::string> words_;
+  SandboxCommand command_;
 };
+
+std::string link_target(const std::string& path) {
+  char target[4096];
+  const ssize_t length = ::readlink(path.c_str(), target, sizeof target);
+  return length > 0 ? std::string(target, static_cast<std::size_t>(length)) : std::string();
+}
 
 void add_programs(Arguments& arguments) {
   for (const std::string directory : program_directories) {
-    char target[4096];
-    const ssize_t length = ::readlink(directory.c_str(), target, sizeof target);
-    if (length > 0) {
-      arguments.add({"--symlink", std::string(target, static_cast<std::size_t>(length)), directory});
+    const std::string target = link_target(directory);
+    if (!target.empty()) {
+      arguments.add({"--symlink", target, directory});
     } else if (exists(directory)) {
       arguments.add({"--ro-bind", directory, directory});
     }
   }
 }
 
+// Copies the file, or the link that leads to what the sandbox has too; false if it is neither.
+bool add_etc_file(Arguments& arguments, const std::string& path) {
+  const std::string target = link_target(path);
+  for (const char* prefix : {"/usr/", "../usr/", "/proc/", "../proc/", "/etc/alternatives/"}) {
+    if (!target.starts_with(prefix)) continue;
+    arguments.add({"--symlink", target, path});
+    return true;
+  }
+  Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK));  // kept across exec
+  struct stat facts {};
+  if (!file.valid() || ::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode) ||
+      facts.st_size > copied_bytes_max) {
+    return false;
+  }
+  arguments.add_copy(std::move(file), path);
+  return true;
+}
+
+// Copies a directory of a few small files, one level; false, with nothing added, if it is more.
+bool add_etc_directory(Arguments& arguments, const std::string& path) {
+  DIR* listing = ::opendir(path.c_str());
+  if (listing == nullptr) return false;
+  std::vector<std::string> names;
+  bool is_small = true;
+  while (const dirent* entry = ::readdir(listing)) {
+    const std::string name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    is_small = is_small && (entry->d_type == DT_REG || entry->d_type == DT_LNK);
+    names.push_back(name);
+  }
+  ::closedir(listing);
+  if (!is_small || names.size() > copied_files_max) return false;
+  std::sort(names.begin(), names.end());
+  arguments.add({"--dir", path});
+  for (const auto& name : names) (void)add_etc_file(arguments, path + "/" + name);
+  return true;
+}
+
 void add_etc(Arguments& arguments, const std::string& preload_list) {
   arguments.add({"--tmpfs", "/etc"});
   for (const char* entry : etc_entries) {
     const std::string path = std::string("/etc/") + entry;
+    if (!exists(path) || add_etc_file(arguments, path) || add_etc_directory(arguments, path)) {
+      continue;
+    }
+    arguments.add({"--ro-bind", path, path});
+  }
+  if (!preload_list.empty()) {
+    arguments.add_copy(Fd(::open(preload_list.c_str(), O_RDONLY)), "/etc/ld.so.preload");
+  }
+  arguments.add({"--remount-ro", "/etc"});
+}
+
+// What libraries read of /sys to know the machine; not the control groups, which also are many
+// mounts.
+void add_sys(Arguments& arguments) {
+  for (const char* path : {"/sys/devices", "/sys/class", "/sys/bus", "/sys/dev", "/sys/module"}) {
     if (exists(path)) arguments.add({"--ro-bind", path, path});
   }
-  if (!preload_list.empty()) arguments.add({"--ro-bind", preload_list, "/etc/ld.so.preload"});
-  arguments.add({"--remount-ro", "/etc"});
 }
 
 // The nodes of accelerators that exist, next to bwrap's own minimal /dev.
@@ -95,13 +188,13 @@ void add_devices(Arguments& arguments) {
 }
 
 // Runs bwrap with /usr and `extra`, and tells whether `true` ran well inside.
-bool bwrap_runs(std::initializer_list<const char*> extra) {
+bool bwrap_runs(const std::string& program, std::initializer_list<const char*> extra) {
   Arguments arguments;
-  arguments.add({"bwrap", "--unshare-pid", "--unshare-uts", "--unshare-ipc"});
+  arguments.add({program, "--unshare-pid", "--unshare-uts", "--unshare-ipc"});
   for (const char* word : extra) arguments.add({word});
   add_programs(arguments);
   arguments.add({"--proc", "/proc", "--dev", "/dev", "--tmpfs", "/etc", "--", "true"});
-  std::vector<std::string> words = arguments.take();
+  std::vector<std::string> words = arguments.take().arguments;
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -114,7 +207,8 @@ bool bwrap_runs(std::initializer_list<const char*> extra) {
   pid_t child = 0;
   char path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
   char* environment[] = {path, nullptr};
-  const int fault = ::posix_spawnp(&child, "bwrap", &actions, nullptr, argv.data(), environment);
+  const int fault =
+      ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environment);
   ::posix_spawn_file_actions_destroy(&actions);
   if (fault != 0) return false;
   int status = 0;
@@ -123,61 +217,63 @@ bool bwrap_runs(std::initializer_list<const char*> extra) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Names the very bwrap that was tried, by whom and in which boot.
-std::string probe_key() {
-  struct stat facts {};
-  std::string program;
-  for (const char* path : {"/usr/local/bin/bwrap", "/usr/bin/bwrap", "/bin/bwrap"}) {
-    if (::stat(path, &facts) == 0) {
-      program = path;
-      break;
-    }
+// The bwrap of the system; PATH is not asked, for loam may run it as root.
+std::string find_bwrap() {
+  for (const char* path : {"/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"}) {
+    if (::access(path, X_OK) == 0) return path;
   }
-  if (program.empty()) return {};
-  return boot_id() + " " + program + " " + std::to_string(facts.st_ino) + " " +
-         std::to_string(facts.st_mtim.tv_sec) + " " + std::to_string(::geteuid());
+  return {};
 }
 
-SandboxProbe probe_of(bool works, bool network_works) {
-  SandboxProbe probe{works, works && network_works, ""};
-  if (!works) {
-    probe.trouble = "bubblewrap is installed but makes no sandbox here (user namespaces barred?)";
-  }
-  return probe;
+// Names the very bwrap that was tried, by whom and in which boot.
+std::string probe_key(const std::string& program) {
+  struct stat facts {};
+  (void)::stat(program.c_str(), &facts);
+  return boot_id() + " " + program + " " + std::to_string(facts.st_ino) + " " +
+         std::to_string(facts.st_mtim.tv_sec) + " " + std::to_string(::geteuid());
 }
 
 }  // namespace
 
 SandboxProbe probe_sandbox(const std::string& cache_file) {
-  const std::string key = probe_key();
-  if (key.empty()) return {false, false, "bubblewrap (bwrap) is not installed"};
-  constexpr std::size_t cache_bytes_max = 4096;
-  if (const auto cached = read_file(cache_file, cache_bytes_max)) {
-    if (*cached == key + " yes yes\n") return probe_of(true, true);
-    if (*cached == key + " yes no\n") return probe_of(true, false);
-    if (*cached == key + " no no\n") return probe_of(false, false);
+  SandboxProbe probe;
+  probe.program = find_bwrap();
+  if (probe.program.empty()) {
+    probe.trouble = "bubblewrap (bwrap) is not installed";
+    return probe;
   }
-  const bool works = bwrap_runs({});
-  const bool network_works = works && bwrap_runs({"--unshare-net"});
-  const auto slash = cache_file.rfind('/');
-  if (slash != std::string::npos) {
-    if (const auto directory = open_directory(cache_file.substr(0, slash + 1))) {
+  const std::string key = probe_key(probe.program);
+  constexpr std::size_t cache_bytes_max = 4096;
+  const auto cached = read_file(cache_file, cache_bytes_max);
+  if (cached && (*cached == key + " yes yes\n" || *cached == key + " yes no\n")) {
+    probe.works = true;
+    probe.network_works = cached->ends_with(" yes\n");
+  } else if (!cached || *cached != key + " no no\n") {
+    probe.works = bwrap_runs(probe.program, {});
+    probe.network_works = probe.works && bwrap_runs(probe.program, {"--unshare-net"});
+    const auto slash = cache_file.rfind('/') + 1;  // 0 where there is none
+    if (const auto directory = open_directory(slash == 0 ? "." : cache_file.substr(0, slash))) {
       (void)write_atomically_at(
-          directory->get(), cache_file.substr(slash + 1).c_str(),
-          key + (works ? " yes" : " no") + (network_works ? " yes\n" : " no\n"), Durable::no);
+          directory->get(), cache_file.substr(slash).c_str(),
+          key + (probe.works ? " yes" : " no") + (probe.network_works ? " yes\n" : " no\n"),
+          Durable::no);
     }
   }
-  return probe_of(works, network_works);
+  if (!probe.works) {
+    probe.trouble = "bubblewrap is installed but makes no sandbox here (user namespaces barred?)";
+  }
+  return probe;
 }
 
-std::vector<std::string> sandbox_arguments(const LaunchOrder& order, const SandboxPaths& paths) {
+SandboxCommand sandbox_command(const LaunchOrder& order, const SandboxPaths& paths) {
   Arguments arguments;
   arguments.add({"--unshare-pid", "--unshare-uts", "--unshare-ipc", "--unshare-cgroup-try",
                  "--die-with-parent", "--as-pid-1", "--hostname", order.attempt.substr(0, 63)});
   if (!order.network) arguments.add({"--unshare-net"});
   add_programs(arguments);
   add_etc(arguments, paths.preload_list);
-  arguments.add({"--proc", "/proc", "--ro-bind", "/sys", "/sys"});
+  add_sys(arguments);
+  arguments.add({"--proc", "/proc"});
   add_devices(arguments);
   arguments.add({"--bind", paths.temporary, "/tmp", "--symlink", "/tmp", "/var/tmp"});
   arguments.add({"--tmpfs", "/run", "--ro-bind", paths.launcher, sandbox_launcher});
@@ -193,7 +289,10 @@ std::vector<std::string> sandbox_arguments(const LaunchOrder& order, const Sandb
     arguments.add({mount.read_only ? "--ro-bind" : "--bind", mount.source, mount.target});
   }
   if (!order.slice_page.empty()) {
-    arguments.add({"--bind", order.slice_page, order.slice_page});
+    // At the well-known path, so that a child with an empty environment is bound too.
+    const std::string seen = LOAM_SLICE_PATH;
+    arguments.add({"--ro-bind", order.slice_page + LOAM_SLICE_LIMITS_SUFFIX, seen + LOAM_SLICE_LIMITS_SUFFIX});
+    arguments.add({"--bind", order.slice_page + LOAM_SLICE_COUNTERS_SUFFIX, seen + LOAM_SLICE_COUNTERS_SUFFIX});
   }
   for (const auto& path : order.visible) arguments.add({"--bind", path, path});
   arguments.add({"--ro-bind", paths.notice_directory, paths.notice_directory});

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
+#include "node/launch/file.hpp"
 #include "node/launch/order.hpp"
 
 namespace loam::node {
 
 struct SandboxProbe {
-  bool works = false;          // bwrap makes a sandbox with a process space of its own
+  std::string program;         // the bwrap that was tried; empty: none is installed
+  bool works = false;          // it makes a sandbox with a process space of its own
   bool network_works = false;  // and with a network of its own
   std::string trouble;         // why not, in words
 };
@@ -35,8 +36,13 @@ struct SandboxPaths {
   std::string cache_directory;
 };
 
-// Everything after "bwrap" up to and with "--": the caller appends the command.
-// Requires a checked order.
-std::vector<std::string> sandbox_arguments(const LaunchOrder& order, const SandboxPaths& paths);
+struct SandboxCommand {
+  std::vector<std::string> arguments;  // of bwrap, up to and with "--"; the command comes next
+  std::vector<Fd> files;               // named in the arguments; must stay open across the exec
+};
+
+// Requires a checked order. Few mounts: each costs bwrap a look at all that are there (some
+// 0.3 ms), so small files of /etc are copied.
+SandboxCommand sandbox_command(const LaunchOrder& order, const SandboxPaths& paths);
 
 }  // namespace loam::node

@@ -21,7 +21,7 @@ constexpr Outcome outcomes[] = {Outcome::none,
                                 Outcome::refused,
                                 Outcome::launcher_lost};
 constexpr LimitBy limit_kinds[] = {LimitBy::not_asked, LimitBy::cgroup_v2, LimitBy::cgroup_v1,
-                              LimitBy::rlimit, LimitBy::nothing};
+                                   LimitBy::rlimit, LimitBy::nothing};
 constexpr Isolation isolations[] = {Isolation::none, Isolation::advisory, Isolation::sandboxed};
 constexpr std::int64_t int64_min = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t int64_max = std::numeric_limits<std::int64_t>::max();
@@ -103,7 +103,9 @@ std::vector<StopNotice> notices_of(JsonFields& parent) {
 }
 
 // Instants for people; empty for "not yet".
-std::string wall_text(std::int64_t ms) { return ms == 0 ? "" : to_text(Instant{ms}); }
+std::string wall_text(std::int64_t ms) {
+  return ms == 0 ? "" : to_text(Instant{ms});
+}
 
 void read_wall(JsonFields& fields, const char* name, std::int64_t& out) {
   std::string text;

@@ -44,17 +44,17 @@ enum class Outcome {
 enum class LimitBy { not_asked, cgroup_v2, cgroup_v1, rlimit, nothing };
 
 enum class Isolation {
-  none,        // a plain process, unguarded
-  advisory,    // guarded by LD_PRELOAD, which a program can shed
-  sandboxed,   // in bubblewrap; the guard enters by the sandbox's own /etc/ld.so.preload
+  none,       // a plain process, unguarded
+  advisory,   // guarded by LD_PRELOAD, which a program can shed
+  sandboxed,  // in bubblewrap; the guard enters by the sandbox's own /etc/ld.so.preload
 };
 
 struct Usage {
   std::int64_t user_cpu_ms = 0;
   std::int64_t system_cpu_ms = 0;
-  std::int64_t max_rss_bytes = 0;                    // of the largest process
-  std::optional<std::int64_t> memory_peak_bytes;     // of all together; where a cgroup tells
-  std::optional<std::int64_t> io_read_bytes;         // from and to disks
+  std::int64_t max_rss_bytes = 0;                 // of the largest process
+  std::optional<std::int64_t> memory_peak_bytes;  // of all together; where a cgroup tells
+  std::optional<std::int64_t> io_read_bytes;      // from and to disks
   std::optional<std::int64_t> io_write_bytes;
   // On disk in the working and checkpoint directories and the logs; nothing until measured.
   std::optional<std::int64_t> work_bytes;
@@ -88,12 +88,12 @@ struct AttemptStatus {
   Outcome outcome = Outcome::none;
   std::string detail;  // in words, for people; empty where the outcome says all
 
-  std::string boot_id;                  // the boot that the times below belong to
-  std::int64_t start_boottime_ns = 0;   // just before the program's first instruction; 0: never ran
-  std::int64_t end_boottime_ns = 0;     // when all its processes were gone; 0: not over
-  std::int64_t start_wall_ms = 0;       // UTC, for people
+  std::string boot_id;                 // the boot that the times below belong to
+  std::int64_t start_boottime_ns = 0;  // just before the program's first instruction; 0: never ran
+  std::int64_t end_boottime_ns = 0;    // when all its processes were gone; 0: not over
+  std::int64_t start_wall_ms = 0;      // UTC, for people
   std::int64_t end_wall_ms = 0;
-  std::int64_t paused_ns = 0;           // frozen so far, up to `paused_since`
+  std::int64_t paused_ns = 0;                 // frozen so far, up to `paused_since`
   std::int64_t paused_since_boottime_ns = 0;  // 0: not frozen now
 
   std::int64_t launcher_pid = 0;
@@ -115,7 +115,7 @@ struct AttemptStatus {
   Usage usage;
 
   std::int64_t log_segment_bytes = 0;
-  std::int64_t stdout_bytes = 0;       // written by the program so far, kept or not
+  std::int64_t stdout_bytes = 0;  // written by the program so far, kept or not
   std::int64_t stderr_bytes = 0;
   std::int64_t log_dropped_bytes = 0;  // never kept, because the disk refused them
 

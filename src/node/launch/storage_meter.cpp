@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t walk_interval_ns_min = 60'000'000'000;  // storage is billed by the hour
 constexpr std::int64_t rest_per_walk = 20;                     // times the length of the last walk
-constexpr int walk_limit_ms = 600'000;                         // a tree too big to measure stays null
+constexpr int walk_limit_ms = 600'000;  // a tree too big to measure stays null
 
 }  // namespace
 
@@ -35,8 +35,7 @@ void StorageMeter::tick() {
     const std::int64_t begin_ns = boottime_ns();
     walk(walk_limit_ms);
     const std::int64_t end_ns = boottime_ns();
-    next_walk_ns_ =
-        end_ns + std::max(walk_interval_ns_min, (end_ns - begin_ns) * rest_per_walk);
+    next_walk_ns_ = end_ns + std::max(walk_interval_ns_min, (end_ns - begin_ns) * rest_per_walk);
     walking_ = false;
   });
 }

@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "guard/slice_page.h"
+
 namespace loam::node {
 
 std::vector<std::string> task_environment(const LaunchOrder& order, const TaskPlaces& places) {
@@ -24,7 +26,10 @@ std::vector<std::string> task_environment(const LaunchOrder& order, const TaskPl
   all.erase("LOAM_RENDEZVOUS");
   all.erase("LOAM_SLICE_PAGE");
   if (!order.rendezvous.empty()) all["LOAM_RENDEZVOUS"] = order.rendezvous;
-  if (!order.slice_page.empty()) all["LOAM_SLICE_PAGE"] = order.slice_page;
+  if (!order.slice_page.empty()) {
+    // Without LD_PRELOAD the guard enters through the sandbox, which shows the page at its own path.
+    all["LOAM_SLICE_PAGE"] = places.preload.empty() ? LOAM_SLICE_PATH : order.slice_page;
+  }
   if (!places.preload.empty()) {
     std::string& preload = all["LD_PRELOAD"];
     preload = preload.empty() ? places.preload : places.preload + ":" + preload;

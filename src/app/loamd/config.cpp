@@ -1,0 +1,235 @@
+#include "app/loamd/config.hpp"
+
+#include <unistd.h>
+
+#include <toml++/toml.h>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "domain/tenant.hpp"
+
+namespace loam::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+std::string program_folder() {
+  std::error_code fault;
+  const fs::path self = fs::read_symlink("/proc/self/exe", fault);
+  return fault ? std::string(".") : self.parent_path().string();
+}
+
+// The first of the paths that exists, else the first.
+std::string first_there(const std::vector<fs::path>& paths) {
+  for (const fs::path& path : paths) {
+    if (fs::exists(path)) return fs::weakly_canonical(path).string();
+  }
+  return paths.front().string();
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "node";
+  std::string text;
+  for (const char* c = name.data(); *c != '\0' && *c != '.'; ++c) {
+    const auto lower = static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
+    const bool good = (lower >= 'a' && lower <= 'z') || (lower >= '0' && lower <= '9');
+    text += good ? lower : '-';
+  }
+  return is_name(text) ? text : "node-" + text;
+}
+
+class Section {
+ public:
+  Section(const toml::table& table, std::string path, const std::string& origin)
+      : table_(table), path_(std::move(path)), origin_(origin) {}
+
+  void text(const char* key, std::string& out) {
+    read(key, "text", [&](const toml::node& node) {
+      const auto value = node.value_exact<std::string>();
+      if (value) out = *value;
+      return value.has_value();
+    });
+  }
+  void number(const char* key, std::int64_t& out, std::int64_t low, std::int64_t high) {
+    read(key, "a whole number from " + std::to_string(low) + " to " + std::to_string(high),
+         [&](const toml::node& node) {
+           const auto value = node.value_exact<std::int64_t>();
+           if (!value || *value < low || *value > high) return false;
+           out = *value;
+           return true;
+         });
+  }
+  void duration(const char* key, Duration& out) {
+    read(key, "a length of time such as \"10ms\"", [&](const toml::node& node) {
+      const auto value = node.value_exact<std::string>();
+      if (!value) return false;
+      const auto length = parse_duration(*value);
+      if (length) out = *length;
+      return length.ok();
+    });
+  }
+  void texts(const char* key, std::vector<std::string>& out) {
+    read(key, "a list of texts", [&](const toml::node& node) {
+      const toml::array* array = node.as_array();
+      if (array == nullptr) return false;
+      out.clear();
+      for (const toml::node& element : *array) {
+        const auto value = element.value_exact<std::string>();
+        if (!value) return false;
+        out.push_back(*value);
+      }
+      return true;
+    });
+  }
+  void one_of(const char* key, std::string& out, const std::vector<std::string>& choices) {
+    std::string names;
+    for (const std::string& choice : choices) names += (names.empty() ? "one of " : ", ") + choice;
+    read(key, names, [&](const toml::node& node) {
+      const auto value = node.value_exact<std::string>();
+      if (!value || std::find(choices.begin(), choices.end(), *value) == choices.end())
+        return false;
+      out = *value;
+      return true;
+    });
+  }
+  void tables(const char* key, const std::function<Result<void>(const toml::table&)>& each) {
+    read(key, "a list of tables", [&](const toml::node& node) {
+      const toml::array* array = node.as_array();
+      if (array == nullptr) return false;
+      for (const toml::node& element : *array) {
+        const toml::table* table = element.as_table();
+        if (table == nullptr) return false;
+        if (auto done = each(*table); !done && !fault_) fault_ = done.error();
+      }
+      return true;
+    });
+  }
+
+  // The first fault: a bad value, or a key nobody asked for.
+  Result<void> finish() {
+    if (fault_) return *fault_;
+    for (const auto& [key, node] : table_) {
+      if (known_.count(std::string(key.str())) != 0) continue;
+      return invalid(place(node) + ": '" + path_ + std::string(key.str()) + "' is not a setting",
+                     "see the settings with: loamd --print-config");
+    }
+    return {};
+  }
+
+ private:
+  std::string place(const toml::node& node) const {
+    return origin_ + ":" + std::to_string(node.source().begin.line) + ":" +
+           std::to_string(node.source().begin.column);
+  }
+  void read(const char* key, const std::string& wanted,
+            const std::function<bool(const toml::node&)>& take) {
+    known_[key] = true;
+    const toml::node* node = table_.get(key);
+    if (node == nullptr || fault_ || take(*node)) return;
+    fault_ = invalid(place(*node) + ": '" + path_ + key + "' must be " + wanted,
+                     "correct the file and start again");
+  }
+
+  const toml::table& table_;
+  std::string path_;
+  const std::string& origin_;
+  std::map<std::string, bool> known_;
+  std::optional<Error> fault_;
+};
+
+Result<void> read_user(const toml::table& table, const std::string& origin, Config& config) {
+  Section section(table, "user.", origin);
+  UserAccess user;
+  user.uid = -1;
+  section.number("uid", user.uid, 0, 0xffffffffLL);
+  section.one_of("role", user.role, {"admin", "operator", "finance", "member"});
+  section.text("tenant", user.tenant);
+  LOAM_CHECK(section.finish());
+  if (user.uid < 0 || user.role.empty()) return invalid(origin + ": a [[user]] needs uid and role");
+  if ((user.role == "member") == user.tenant.empty()) {
+    return invalid(origin + ": the user " + std::to_string(user.uid) +
+                   " needs a tenant exactly when its role is member");
+  }
+  config.users.push_back(std::move(user));
+  return {};
+}
+
+}  // namespace
+
+Config default_config() {
+  Config config;
+  if (geteuid() == 0) {
+    config.data_dir = "/var/lib/loam";
+    config.socket = "/run/loam/loamd.sock";
+  } else {
+    const std::string state = variable("XDG_STATE_HOME");
+    const std::string runtime = variable("XDG_RUNTIME_DIR");
+    config.data_dir = (state.empty() ? variable("HOME") + "/.local/state" : state) + "/loam";
+    config.socket = (runtime.empty() ? config.data_dir : runtime + "/loam") + "/loamd.sock";
+  }
+  const fs::path here = program_folder();
+  config.programs = here.string();
+  config.guard = first_there({here / "libloam-guard.so", here / "../lib/loam/libloam-guard.so"});
+  config.catalog =
+      first_there({here / "../share/loam/catalog.toml", here / "../../share/catalog.toml"});
+  config.node_name = host_name();
+  return config;
+}
+
+Result<Config> parse_config(std::string_view text, const std::string& origin) {
+  Config config = default_config();
+  toml::table table;
+  try {
+    table = toml::parse(text, origin);
+  } catch (const toml::parse_error& fault) {
+    return invalid(origin + ":" + std::to_string(fault.source().begin.line) + ":" +
+                       std::to_string(fault.source().begin.column) + ": " +
+                       std::string(fault.description()),
+                   "correct the file and start again");
+  }
+  Section top(table, "", origin);
+  top.text("data_dir", config.data_dir);
+  top.text("socket", config.socket);
+  top.number("socket_mode", config.socket_mode, 0, 0777);
+  top.text("listen", config.listen);
+  top.text("node", config.node_name);
+  top.text("region", config.region);
+  top.text("catalog", config.catalog);
+  top.text("programs", config.programs);
+  top.text("guard", config.guard);
+  top.one_of("sandbox", config.sandbox, {"auto", "bubblewrap", "none"});
+  top.texts("mounts", config.mounts);
+  top.texts("shared", config.shared);
+  top.one_of("log_level", config.log_level, {"debug", "info", "warning", "error"});
+  top.duration("turn_quantum", config.turn_quantum);
+  top.number("snapshot_every", config.snapshot_every, 1, 1'000'000'000);
+  top.tables("user", [&](const toml::table& user) { return read_user(user, origin, config); });
+  LOAM_CHECK(top.finish());
+  if (!is_name(config.node_name)) {
+    return invalid(origin + ": '" + config.node_name + "' is not a node name",
+                   "use 1 to 63 of a-z, 0-9 and '-', starting with a letter");
+  }
+  return config;
+}
+
+Result<Config> load_config(const std::string& path) {
+  std::ifstream file(path);
+  if (!file)
+    return Error{ErrorKind::not_found, "cannot read the settings " + path,
+                 "check the path and its permissions"};
+  std::stringstream text;
+  text << file.rdbuf();
+  return parse_config(text.str(), path);
+}
+
+}  // namespace loam::daemon

@@ -1,0 +1,48 @@
+// loamd's settings: one TOML file, every key with a default, an unknown key an error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/time.hpp"
+
+namespace loam::daemon {
+
+// What a user of this machine may do over the Unix socket, besides root and loamd's own user.
+struct UserAccess {
+  std::int64_t uid = 0;
+  std::string role;    // admin, operator, finance, member
+  std::string tenant;  // of a member
+};
+
+struct Config {
+  std::string data_dir;  // journal, attempts, keeper's pages; default: see default_config()
+  std::string socket;    // Unix socket of the API
+  std::int64_t socket_mode = 0666;  // who is behind a connection is checked by its uid
+  std::string listen;               // TCP "127.0.0.1:8470"; empty: none
+  std::string node_name;            // default: the host's name
+  std::string region = "local";
+  std::string catalog;              // path of the device catalogue
+  std::string programs;             // folder of loam-launch and loam-keeper
+  std::string guard;                // path of libloam-guard.so; empty: tasks run unguarded
+  std::string sandbox = "auto";     // auto, bubblewrap, none
+  std::vector<std::string> mounts;  // host folders that tasks may mount
+  std::vector<std::string> shared;   // host folders that every task sees, read-only, at their own path
+  std::string log_level = "info";
+  Duration turn_quantum{10};             // of the keeper
+  std::int64_t snapshot_every = 50'000;  // journal records between snapshots
+  std::vector<UserAccess> users;
+};
+
+// For root: /var/lib/loam and /run/loam. For others: below $XDG_STATE_HOME and $XDG_RUNTIME_DIR.
+// Programs, guard and catalogue are looked for beside the running program.
+Config default_config();
+
+// Reads `text` over the defaults; `origin` names the file in errors, with line and column.
+Result<Config> parse_config(std::string_view text, const std::string& origin);
+Result<Config> load_config(const std::string& path);
+
+}  // namespace loam::daemon

@@ -1,0 +1,195 @@
+#include "app/loamd/daemon_backend.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <boost/describe/enum_to_string.hpp>
+#include <filesystem>
+
+#include "store/backup.hpp"
+
+namespace loam::daemon {
+namespace {
+
+std::optional<Instant> known(Instant instant) {
+  if (instant == Instant::never()) return std::nullopt;
+  return instant;
+}
+
+api::LeaseRecord to_record(const store::LeaseRow& row) {
+  api::LeaseRecord record;
+  record.id = row.id;
+  record.ce = row.ce;
+  record.billable_ce = row.billable_ce;
+  record.isolation = boost::describe::enum_to_string(row.isolation, "software");
+  for (const store::SliceRow& slice : row.slices)
+    record.slices.push_back({slice.device, slice.share, slice.memory});
+  record.started_at = known(row.started_at);
+  record.ended_at = known(row.ended_at);
+  record.device_time = row.device_time.value_or(Duration{0});
+  return record;
+}
+
+api::TaskRecord to_record(const store::TaskDetail& detail) {
+  const store::TaskRow& row = detail.task;
+  api::TaskRecord record;
+  record.id = row.id;
+  record.tenant = row.tenant;
+  record.spec = detail.spec;
+  record.state = row.state;
+  record.outcome = row.outcome;
+  record.exit_code = row.exit_code.value_or(0);
+  record.reason = row.reason;
+  record.submitted_at = row.submitted_at;
+  record.started_at = known(row.started_at);
+  record.finished_at = known(row.finished_at);
+  record.attempts = row.attempts;
+  record.run_time = row.run_time;
+  record.billed_time = row.billed_time;
+  record.list = row.list;
+  record.net = row.net;
+  if (!detail.leases.empty()) record.lease = to_record(detail.leases.back());
+  return record;
+}
+
+}  // namespace
+
+Result<std::map<std::uint32_t, api::UidGrant>> grants_of(const Config& config) {
+  std::map<std::uint32_t, api::UidGrant> grants;
+  for (const UserAccess& user : config.users) {
+    LOAM_TRY(role, api::parse_role(user.role));
+    grants[static_cast<std::uint32_t>(user.uid)] = {role, user.tenant};
+  }
+  return grants;
+}
+
+DaemonBackend::DaemonBackend(Parts parts)
+    : parts_(std::move(parts)), queries_(parts_.journal.path()) {}
+
+void DaemonBackend::post(Command command, Actor actor, RequestKey key,
+                         std::function<void(const engine::Answer&)> reply) {
+  ++commands_;
+  parts_.loop.post({std::move(command), std::move(actor), std::move(key), std::move(reply)});
+}
+
+void DaemonBackend::read(const std::function<void(const engine::State&, Instant now)>& look) {
+  parts_.loop.read(look);
+}
+
+Result<std::vector<api::TaskRecord>> DaemonBackend::tasks(const api::TaskFilter& filter) {
+  store::TaskFilter wanted;
+  wanted.tenant = filter.tenant;
+  wanted.states = filter.states;
+  wanted.name_prefix = filter.name;
+  LOAM_TRY(page, queries_.list_tasks(wanted, filter.before, filter.limit));
+  std::vector<api::TaskRecord> records;
+  for (const store::TaskRow& row : page.tasks) {
+    if (!filter.name.empty() && row.name != filter.name) continue;
+    LOAM_TRY(detail, queries_.task(row.id));
+    records.push_back(to_record(detail));
+  }
+  return records;
+}
+
+Result<std::optional<api::TaskRecord>> DaemonBackend::task(TaskId id) {
+  const auto detail = queries_.task(id);
+  if (detail) return std::optional(to_record(*detail));
+  if (detail.error().kind == ErrorKind::not_found) return std::optional<api::TaskRecord>();
+  return detail.error();
+}
+
+Result<void> DaemonBackend::usage(TenantId tenant, Instant from, Instant to,
+                                  const std::function<void(const UsageRecord&)>& each) {
+  return queries_.usage_between(tenant, from, to, each);
+}
+
+Result<std::vector<api::TransactionRecord>> DaemonBackend::transactions(TenantId tenant,
+                                                                        TransactionId before,
+                                                                        std::int64_t limit) {
+  LOAM_TRY(rows, queries_.transactions(tenant, before, limit));
+  std::vector<api::TransactionRecord> records;
+  for (store::TransactionRow& row : rows) records.push_back({row.at, std::move(row.transaction)});
+  return records;
+}
+
+Result<std::vector<api::InvoiceRecord>> DaemonBackend::invoices(std::optional<TenantId> tenant,
+                                                                InvoiceId before,
+                                                                std::int64_t limit) {
+  store::InvoiceFilter filter;
+  filter.tenant = tenant.value_or(TenantId{});
+  filter.before = before;
+  filter.limit = limit;
+  LOAM_TRY(rows, queries_.invoices(filter));
+  std::vector<api::InvoiceRecord> records;
+  for (store::InvoiceRow& row : rows) records.push_back({row.issued_at, std::move(row.invoice)});
+  return records;
+}
+
+Result<std::optional<api::InvoiceRecord>> DaemonBackend::invoice(InvoiceId id) {
+  store::InvoiceFilter filter;
+  filter.only = id;
+  LOAM_TRY(rows, queries_.invoices(filter));
+  if (rows.empty()) return std::optional<api::InvoiceRecord>();
+  return std::optional(api::InvoiceRecord{rows.front().issued_at, std::move(rows.front().invoice)});
+}
+
+Result<api::LogPiece> DaemonBackend::read_log(TaskId task, api::LogStream stream,
+                                              std::int64_t offset, std::int64_t bytes_max) {
+  LOAM_TRY(detail, queries_.task(task));
+  if (detail.leases.empty())
+    return api::LogPiece{{}, 0, 0, detail.task.state == TaskState::finished};
+  const store::LeaseRow& last = detail.leases.back();
+  return parts_.executor.read_log(NodeExecutor::attempt_name(task, last.id, last.epoch), stream,
+                                  offset, bytes_max);
+}
+
+Result<void> DaemonBackend::mount_allowed(const std::string& tenant, const Mount& mount) {
+  namespace fs = std::filesystem;
+  std::error_code fault;
+  const fs::path source = fs::weakly_canonical(mount.source, fault);
+  for (const std::string& folder : parts_.config.mounts) {
+    const fs::path allowed = fs::weakly_canonical(folder, fault);
+    const fs::path relative = source.lexically_relative(allowed);
+    if (!fault && !relative.empty() && *relative.begin() != "..") return {};
+  }
+  return Error{ErrorKind::permission_denied,
+               "the tenant " + tenant + " may not mount '" + mount.source + "' on this node",
+               "ask the operator to list its folder under 'mounts' in loamd's settings"};
+}
+
+Result<api::BackupDone> DaemonBackend::backup(const std::string& path) {
+  LOAM_TRY(report, store::back_up(parts_.journal.path(), path));
+  std::error_code fault;
+  api::BackupDone done;
+  done.bytes = static_cast<std::int64_t>(std::filesystem::file_size(path, fault));
+  done.sequence = static_cast<std::int64_t>(report.records);
+  return done;
+}
+
+Result<std::string> DaemonBackend::reload() {
+  if (parts_.config_path.empty()) {
+    return Error{ErrorKind::conflict, "loamd was started without a settings file",
+                 "start it with --config FILE"};
+  }
+  LOAM_TRY(fresh, load_config(parts_.config_path));
+  LOAM_TRY(grants, grants_of(fresh));
+  parts_.authenticator.set_grants(std::move(grants));
+  spdlog::set_level(spdlog::level::from_str(fresh.log_level));
+  return std::string("users and log level are in force; other settings take a restart of loamd");
+}
+
+api::Counters DaemonBackend::counters() {
+  api::Counters counters;
+  counters.commands = commands_;
+  std::error_code fault;
+  const auto bytes = std::filesystem::file_size(parts_.journal.path(), fault);
+  counters.journal_bytes = fault ? 0 : static_cast<std::int64_t>(bytes);
+  counters.batches = parts_.loop.batches();
+  counters.journal_failures = parts_.loop.failures();
+  return counters;
+}
+
+std::string DaemonBackend::version() {
+  return LOAM_VERSION;
+}
+
+}  // namespace loam::daemon

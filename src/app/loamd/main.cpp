@@ -1,0 +1,258 @@
+// loamd: the daemon. Wires the engine to the store, the node and the API, and waits for a signal.
+#include <signal.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "api/api.hpp"
+#include "app/loamd/daemon_backend.hpp"
+#include "http/server.hpp"
+#include "node/device/probe.hpp"
+
+namespace loam::daemon {
+namespace {
+
+constexpr int exit_cannot_start = 1;
+constexpr const char* anchor_key = "clock.anchor";
+
+struct Options {
+  std::string config_path;
+  bool print_config = false;
+  Config config;
+};
+
+int fail(const Error& error) {
+  std::cerr << "loamd: " << error.message << "\n";
+  if (!error.next_step.empty()) std::cerr << "next: " << error.next_step << "\n";
+  return exit_cannot_start;
+}
+
+void set_up_log(const std::string& level) {
+  auto logger = spdlog::stderr_color_mt("loamd");
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v", spdlog::pattern_time_type::utc);
+  spdlog::set_default_logger(logger);
+  spdlog::set_level(spdlog::level::from_str(level));
+}
+
+Result<AnchoredClock> set_up_clock(store::SqliteJournal& journal) {
+  LOAM_TRY(text, journal.meta(anchor_key));
+  ClockAnchor old;
+  if (text) {
+    auto parsed = parse_anchor(*text);
+    if (parsed) {
+      old = *parsed;
+    } else {
+      spdlog::warn("{}: the wall clock is followed anew", to_text(parsed.error()));
+    }
+  }
+  const ClockAnchor anchor =
+      choose_anchor(old, boot_id(), boottime_ns(), wall_clock(), journal.last_instant());
+  if (!(anchor == old)) LOAM_CHECK(journal.set_meta(anchor_key, to_text(anchor)));
+  return AnchoredClock(anchor);
+}
+
+// Saves a snapshot on a thread of its own when enough records have come since the last.
+class Snapshots {
+ public:
+  Snapshots(store::SqliteJournal& journal, std::int64_t every) : journal_(journal), every_(every) {}
+  ~Snapshots() {
+    if (writer_.joinable()) writer_.join();
+  }
+
+  // On the loop's thread. Only the copy is made here.
+  void consider(const engine::State& state) {
+    if (last_ == 0) last_ = state.sequence;
+    if (state.sequence < last_ + static_cast<std::uint64_t>(every_) || busy_.exchange(true)) return;
+    last_ = state.sequence;
+    if (writer_.joinable()) writer_.join();
+    writer_ = std::thread([this, image = engine::image_of(state)] {
+      if (const auto saved = journal_.save_snapshot(image); !saved)
+        spdlog::warn("no snapshot: {}", to_text(saved.error()));
+      busy_ = false;
+    });
+  }
+
+ private:
+  store::SqliteJournal& journal_;
+  const std::int64_t every_;
+  std::uint64_t last_ = 0;
+  std::atomic<bool> busy_ = false;
+  std::thread writer_;
+};
+
+Result<http::ServerOptions> server_options(const Config& config) {
+  http::ServerOptions options;
+  std::error_code fault;
+  std::filesystem::create_directories(std::filesystem::path(config.socket).parent_path(), fault);
+  LOAM_TRY(unix_address, http::parse_address("unix:" + config.socket));
+  options.unix_address = std::get<http::UnixAddress>(unix_address);
+  options.unix_mode = static_cast<std::uint32_t>(config.socket_mode);
+  if (!config.listen.empty()) {
+    LOAM_TRY(address, http::parse_address(config.listen));
+    const auto* tcp_address = std::get_if<http::TcpAddress>(&address);
+    if (tcp_address == nullptr) {
+      return invalid("'" + config.listen + "' is not a TCP address",
+                     "use host:port, such as 127.0.0.1:8470");
+    }
+    options.tcp_address = *tcp_address;
+  }
+  options.refusal = api::Api::refusal;
+  return options;
+}
+
+// Blocks the signals for every thread made later; wait_for_signal() takes them.
+sigset_t block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+void wait_for_signal(const sigset_t& signals, DaemonBackend& backend) {
+  for (;;) {
+    int number = 0;
+    if (sigwait(&signals, &number) != 0) continue;
+    if (number != SIGHUP) return;
+    const auto reloaded = backend.reload();
+    if (reloaded) {
+      spdlog::info("reloaded: {}", *reloaded);
+    } else {
+      spdlog::warn("not reloaded: {}", to_text(reloaded.error()));
+    }
+  }
+}
+
+Result<void> serve(const Options& options, const std::string& program) {
+  const Config& config = options.config;
+  const sigset_t signals = block_signals();
+  LOAM_TRY(catalog, node::Catalog::load(config.catalog));
+  LOAM_TRY(journal, store::SqliteJournal::open(config.data_dir));
+  for (const std::string& note : journal->notes()) spdlog::warn("{}", note);
+  LOAM_TRY(clock, set_up_clock(*journal));
+  LOAM_TRY(tokens, api::TokenStore::open(config.data_dir + "/tokens.json"));
+  LOAM_TRY(grants, grants_of(config));
+  api::Authenticator authenticator(std::move(grants), geteuid(), *tokens);
+
+  NodeExecutor executor(config, clock);
+  LoopThread loop(clock, *journal, executor);
+  NodeDevices devices(config, program, std::move(catalog), loop);
+  executor.connect(loop, devices);
+  DaemonBackend backend(
+      {config, options.config_path, loop, *journal, devices, executor, authenticator, clock.now()});
+  api::Api api(backend, authenticator, *tokens);
+  Snapshots snapshots(*journal, config.snapshot_every);
+  loop.on_record([&](const Record& record) { api.on_record(record); });
+  loop.after_batch([&](const engine::State& state) { snapshots.consider(state); });
+
+  // Recovery repeats launches; they queue until the executor starts, which is after the devices
+  // are known. Timers and placements wait until the executor has told what became of attempts.
+  LOAM_CHECK(loop.recover());
+  loop.start();
+  if (const auto found = devices.discover(); !found) spdlog::warn("{}", to_text(found.error()));
+  LOAM_CHECK(executor.start());
+  loop.settled();
+  LOAM_TRY(serving, server_options(config));
+  LOAM_TRY(server, http::Server::start(std::move(serving),
+                                       [&](http::Request request, http::Responder responder) {
+                                         api.handle(std::move(request), std::move(responder));
+                                       }));
+  spdlog::info("loamd {} serves {}{}", LOAM_VERSION, config.socket,
+               config.listen.empty() ? std::string() : " and " + config.listen);
+
+  wait_for_signal(signals, backend);
+  spdlog::info("stopping; tasks go on and are found again by the next loamd");
+  api.stop();
+  server.stop(Duration::seconds(5));
+  executor.stop();
+  loop.stop();
+  return {};
+}
+
+void print_config(const Config& config) {
+  std::cout
+      << "data_dir = \"" << config.data_dir << "\"\nsocket = \"" << config.socket
+      << "\"\nsocket_mode = " << config.socket_mode << "\nlisten = \"" << config.listen
+      << "\"\nnode = \"" << config.node_name << "\"\nregion = \"" << config.region
+      << "\"\ncatalog = \"" << config.catalog << "\"\nprograms = \"" << config.programs
+      << "\"\nguard = \"" << config.guard << "\"\nsandbox = \"" << config.sandbox
+      << "\"\nmounts = []\nshared = []\nlog_level = \"" << config.log_level << "\"\nturn_quantum = \""
+      << to_text(config.turn_quantum) << "\"\nsnapshot_every = " << config.snapshot_every
+      << "\n# [[user]]\n# uid = 1000\n# role = \"member\"  # admin, operator, finance, member\n"
+         "# tenant = \"acme\"  # of a member\n";
+}
+
+Result<void> read_options(int argc, char** argv, Options& options,
+                          std::optional<int>& exit_status) {
+  CLI::App app{
+      "loamd: the daemon of loam. It attaches the machine's devices, runs tenants' tasks on slices "
+      "of them "
+      "and bills what was used."};
+  std::string data_dir;
+  std::string socket;
+  std::string listen;
+  std::string log_level;
+  app.add_option("--config", options.config_path,
+                 "Settings file (TOML); without it every setting has its default")
+      ->check(CLI::ExistingFile);
+  app.add_option("--data", data_dir,
+                 "Folder of the journal and of attempts; over the settings file");
+  app.add_option("--socket", socket, "Unix socket to serve; over the settings file");
+  app.add_option("--listen", listen,
+                 "TCP address to serve too, such as 127.0.0.1:8470; clients need a token");
+  app.add_option("--log-level", log_level, "debug, info, warning or error")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+  app.add_flag("--print-config", options.print_config, "Print the settings in force and stop");
+  app.set_version_flag("--version", std::string("loamd ") + LOAM_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& fault) {
+    exit_status = app.exit(fault);
+    return {};
+  }
+  options.config = default_config();
+  if (!options.config_path.empty()) {
+    LOAM_TRY(config, load_config(options.config_path));
+    options.config = std::move(config);
+  }
+  if (!data_dir.empty())
+    options.config.data_dir = std::filesystem::absolute(data_dir).lexically_normal().string();
+  if (!socket.empty())
+    options.config.socket = std::filesystem::absolute(socket).lexically_normal().string();
+  if (!listen.empty()) options.config.listen = listen;
+  if (!log_level.empty()) options.config.log_level = log_level;
+  return {};
+}
+
+int run(int argc, char** argv) {
+  if (const auto status = node::serve_probe(argc, argv)) return *status;
+  Options options;
+  std::optional<int> exit_status;
+  if (const auto read = read_options(argc, argv, options, exit_status); !read)
+    return fail(read.error());
+  if (exit_status) return *exit_status;
+  if (options.print_config) {
+    print_config(options.config);
+    return 0;
+  }
+  set_up_log(options.config.log_level);
+  umask(022);
+  std::error_code fault;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", fault).string();
+  if (const auto served = serve(options, program); !served) return fail(served.error());
+  return 0;
+}
+
+}  // namespace
+}  // namespace loam::daemon
+
+int main(int argc, char** argv) {
+  return loam::daemon::run(argc, argv);
+}

@@ -1,0 +1,212 @@
+#include "app/loamd/node_devices.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <sstream>
+#include <tuple>
+
+#include "node/device/probe.hpp"
+#include "node/keeper/slice_page.hpp"
+
+namespace loam::daemon {
+namespace {
+
+const Actor node_actor{"loam", "node"};
+
+Backend domain_backend(node::Backend backend) {
+  switch (backend) {
+    case node::Backend::opencl:
+      return Backend::opencl;
+    case node::Backend::cuda:
+      return Backend::cuda;
+    case node::Backend::rocm:
+      return Backend::rocm;
+  }
+  return Backend::opencl;
+}
+
+CeFactors domain_factors(const node::MeasuredFactors& factors) {
+  return {factors.general, factors.train, factors.prefill, factors.decode};
+}
+
+// Posts a command and waits for its durable answer.
+Result<std::string> ask(LoopThread& loop, Command command) {
+  std::promise<engine::Answer> promise;
+  auto future = promise.get_future();
+  engine::Submission submission;
+  submission.command = std::move(command);
+  submission.actor = node_actor;
+  submission.reply = [&promise](const engine::Answer& answer) { promise.set_value(answer); };
+  loop.post(std::move(submission));
+  engine::Answer answer = future.get();
+  if (answer.error) return *answer.error;
+  if (answer.reject)
+    return Error{ErrorKind::conflict, answer.reject->message, answer.reject->next_step};
+  return answer.subject;
+}
+
+}  // namespace
+
+NodeDevices::NodeDevices(const Config& config, std::string program, node::Catalog catalog,
+                         LoopThread& loop)
+    : config_(config), program_(std::move(program)), catalog_(std::move(catalog)), loop_(loop) {}
+
+std::string NodeDevices::calibration_path(const std::string& uuid) const {
+  return config_.data_dir + "/calibrations/" + uuid + ".json";
+}
+
+std::optional<node::Calibration> NodeDevices::calibration_of(const std::string& uuid) const {
+  std::ifstream file(calibration_path(uuid));
+  if (!file) return std::nullopt;
+  std::stringstream text;
+  text << file.rdbuf();
+  auto calibration = node::parse_calibration(text.str());
+  if (!calibration) {
+    spdlog::warn("the calibration {} is passed over: {}", calibration_path(uuid),
+                 to_text(calibration.error()));
+    return std::nullopt;
+  }
+  return *calibration;
+}
+
+void NodeDevices::keep(const node::Finding& finding) {
+  const std::lock_guard lock(mutex_);
+  handles_.clear();
+  found_.clear();
+  refused_.clear();
+  // The guard tells twins apart by their order among the platform's devices of one name.
+  std::map<std::pair<std::uint32_t, std::string>, std::map<std::uint32_t, std::string>> twins;
+  for (const node::FoundDevice& device : finding.devices) {
+    found_[device.uuid] = device;
+    if (device.opencl)
+      twins[{device.opencl->platform, device.name}][device.opencl->device] = device.uuid;
+  }
+  for (const auto& [kind, by_index] : twins) {
+    unsigned ordinal = 0;
+    for (const auto& [index, uuid] : by_index) {
+      const node::FoundDevice& device = found_.at(uuid);
+      handles_[uuid] = {
+          node::opencl_device_key(device.opencl->platform_name, device.name, ordinal++),
+          device.is_cpu};
+    }
+  }
+}
+
+Result<void> NodeDevices::attach(const node::FoundDevice& device) {
+  const auto refuse = [&](const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    refused_[device.uuid] = {device.uuid,
+                             device.name,
+                             node::device_type_of(device, catalog_),
+                             domain_backend(device.backend),
+                             device.driver_version,
+                             device.memory,
+                             why};
+    spdlog::info("device {} ({}) is not attached: {}", device.uuid, device.name, why);
+  };
+  if (device.health == node::Health::failed) {
+    refuse("its driver reports a failure: " + device.health_note);
+    return {};
+  }
+  const auto worth = node::worth_of(device, catalog_, calibration_of(device.uuid));
+  if (!worth) {
+    refuse(to_text(worth.error()));
+    return {};
+  }
+  if (!handle(device.uuid)) {
+    refuse("no OpenCL driver shows it, and this version shares devices through OpenCL only");
+    return {};
+  }
+  AttachDevice command;
+  command.node = config_.node_name;
+  command.facts.uuid = device.uuid;
+  command.facts.type = worth->device_type;
+  command.facts.backend = domain_backend(device.backend);
+  command.facts.driver_version = device.driver_version;
+  command.facts.memory = device.memory;
+  command.facts.factors = domain_factors(worth->factors);
+  command.facts.factors_source = node::name_of(worth->origin);
+  const auto attached = ask(loop_, command);
+  if (!attached) {
+    refuse(to_text(attached.error()));
+    return {};
+  }
+  const std::lock_guard lock(mutex_);
+  refused_.erase(device.uuid);
+  spdlog::info("device {} ({}) is attached, worth {} CE by {}", device.uuid, device.name,
+               to_text(command.facts.factors.general), command.facts.factors_source);
+  return {};
+}
+
+Result<void> NodeDevices::discover() {
+  LOAM_TRY(finding, node::probe_find(program_));
+  for (const node::DiscoveryNote& note : finding.notes) {
+    const bool warning = note.severity == node::DiscoveryNote::Severity::warning;
+    spdlog::log(warning ? spdlog::level::warn : spdlog::level::debug, "{}: {}", note.source,
+                note.text);
+  }
+  keep(finding);
+  LOAM_CHECK(ask(loop_, AttachNode{config_.node_name, config_.region, {}, {}}));
+  for (const node::FoundDevice& device : finding.devices) LOAM_CHECK(attach(device));
+  return {};
+}
+
+std::vector<api::RefusedDevice> NodeDevices::refused() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<api::RefusedDevice> list;
+  for (const auto& [uuid, device] : refused_) list.push_back(device);
+  return list;
+}
+
+Result<void> NodeDevices::calibrate(const std::string& uuid, const Progress& progress) {
+  node::FoundDevice device;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = found_.find(uuid);
+    if (found == found_.end()) {
+      return Error{ErrorKind::not_found, "no device '" + uuid + "' on this node",
+                   "look again with: loam device discover"};
+    }
+    device = found->second;
+  }
+  LOAM_TRY(calibration,
+           node::probe_calibrate(
+               program_, uuid, [&](std::string_view step, std::int32_t done, std::int32_t of) {
+                 if (progress)
+                   progress(of > 0 ? static_cast<double>(done) / of : 0, std::string(step));
+               }));
+  for (const std::string& warning : calibration.warnings)
+    spdlog::warn("calibration of {}: {}", uuid, warning);
+  std::error_code fault;
+  std::filesystem::create_directories(config_.data_dir + "/calibrations", fault);
+  const std::string path = calibration_path(uuid);
+  {
+    std::ofstream file(path + ".new");
+    file << node::to_json(calibration) << "\n";
+    file.close();
+    if (!file)
+      return Error{ErrorKind::unavailable, "cannot write " + path,
+                   "check the space and the permissions"};
+  }
+  std::filesystem::rename(path + ".new", path, fault);
+  if (fault)
+    return Error{ErrorKind::unavailable, "cannot write " + path + ": " + fault.message(), {}};
+  LOAM_CHECK(attach(device));
+  const std::lock_guard lock(mutex_);
+  if (const auto refused = refused_.find(uuid); refused != refused_.end()) {
+    return Error{ErrorKind::conflict, "measured, but not attached: " + refused->second.note, {}};
+  }
+  return {};
+}
+
+std::optional<DeviceHandle> NodeDevices::handle(const std::string& uuid) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = handles_.find(uuid);
+  if (found == handles_.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace loam::daemon

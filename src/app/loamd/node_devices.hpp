@@ -1,0 +1,57 @@
+// The node's devices as the daemon knows them: found by the drivers, priced by measurement or
+// catalogue, attached to the engine, or refused with the command that helps.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "api/backend.hpp"
+#include "app/loamd/config.hpp"
+#include "app/loamd/loop_thread.hpp"
+#include "node/device/catalog.hpp"
+#include "node/device/discovery.hpp"
+#include "node/device/factors.hpp"
+
+namespace loam::daemon {
+
+// What the executor must know of a device to hand out a slice of it.
+struct DeviceHandle {
+  std::uint64_t slice_key = 0;  // by which the guard knows it
+  bool is_cpu = false;
+};
+
+class NodeDevices {
+ public:
+  using Progress = std::function<void(double fraction, const std::string& step)>;
+
+  // `program` is this daemon's own file: probes run in children of it.
+  NodeDevices(const Config& config, std::string program, node::Catalog catalog, LoopThread& loop);
+
+  // Looks, prices and attaches; returns when that is durable. Notes go to the log.
+  Result<void> discover();
+  std::vector<api::RefusedDevice> refused() const;
+  // Measures, remembers the result (calibrations/UUID.json) and attaches with it.
+  Result<void> calibrate(const std::string& uuid, const Progress& progress);
+
+  // Nothing for a device that no driver of this node shows now.
+  std::optional<DeviceHandle> handle(const std::string& uuid) const;
+
+ private:
+  Result<void> attach(const node::FoundDevice& device);
+  void keep(const node::Finding& finding);
+  std::string calibration_path(const std::string& uuid) const;
+  std::optional<node::Calibration> calibration_of(const std::string& uuid) const;
+
+  const Config& config_;
+  const std::string program_;
+  const node::Catalog catalog_;
+  LoopThread& loop_;
+  mutable std::mutex mutex_;
+  std::map<std::string, DeviceHandle> handles_;
+  std::map<std::string, node::FoundDevice> found_;
+  std::map<std::string, api::RefusedDevice> refused_;
+};
+
+}  // namespace loam::daemon

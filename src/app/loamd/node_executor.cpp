@@ -1,0 +1,442 @@
+#include "app/loamd/node_executor.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "node/keeper/keeper_process.hpp"
+
+namespace loam::daemon {
+namespace {
+
+const Actor node_actor{"loam", "node"};
+constexpr std::int64_t share_window_ns = 10'000'000'000;  // "lately" in a measured share
+constexpr std::int64_t bytes_per_mib = 1024 * 1024;
+constexpr Duration attempts_kept = Duration::hours(24 * 7);  // with their logs, after the end
+
+struct AttemptIds {
+  LeaseId lease;
+  Epoch epoch;
+};
+
+std::optional<AttemptIds> ids_of(const node::AttemptStatus& status) {
+  const auto lease = LeaseId::parse(status.lease);
+  if (!lease || status.epoch == 0 || status.epoch > std::numeric_limits<std::uint32_t>::max())
+    return std::nullopt;
+  return AttemptIds{*lease, Epoch{static_cast<std::uint32_t>(status.epoch)}};
+}
+
+std::string reason_of(const node::AttemptStatus& status) {
+  if (!status.detail.empty()) return status.detail;
+  if (status.outcome == node::Outcome::out_of_memory) return "out of host memory";
+  if (status.signal) return "ended by signal " + std::to_string(*status.signal);
+  if (status.exit_code && *status.exit_code != 0)
+    return "exit status " + std::to_string(*status.exit_code);
+  return {};
+}
+
+std::int64_t exit_code_of(const node::AttemptStatus& status) {
+  constexpr std::int64_t signal_base = 128;
+  if (status.signal) return signal_base + *status.signal;
+  return status.exit_code.value_or(0);
+}
+
+node::SandboxMode sandbox_of(const std::string& text) {
+  if (text == "bubblewrap") return node::SandboxMode::bubblewrap;
+  if (text == "none") return node::SandboxMode::none;
+  return node::SandboxMode::automatic;
+}
+
+}  // namespace
+
+NodeExecutor::NodeExecutor(const Config& config, const AnchoredClock& clock)
+    : config_(config), clock_(clock) {}
+
+NodeExecutor::~NodeExecutor() {
+  stop();
+}
+
+std::string NodeExecutor::attempt_name(TaskId task, LeaseId lease, Epoch epoch) {
+  return task.text() + "-" + lease.text() + "-e" + std::to_string(epoch.value);
+}
+
+void NodeExecutor::connect(LoopThread& loop, const NodeDevices& devices) {
+  loop_ = &loop;
+  devices_ = &devices;
+}
+
+Result<void> NodeExecutor::start() {
+  LOAM_TRY(supervisor, node::Supervisor::create(
+                           config_.data_dir + "/attempts", config_.programs + "/loam-launch",
+                           [this](const node::AttemptReport& report) { on_report(report); }));
+  supervisor_ = std::move(supervisor);
+  LOAM_TRY(keeper,
+           node::ensure_keeper(config_.data_dir + "/keeper", config_.programs + "/loam-keeper"));
+  spdlog::info("loam-keeper serves as process {}", keeper);
+  std::vector<Error> trouble;
+  LOAM_TRY(adopted, supervisor_->adopt(&trouble));
+  for (const Error& error : trouble) spdlog::warn("{}", to_text(error));
+  if (adopted > 0) spdlog::info("{} attempts are there from before", adopted);
+  report_missing();
+  worker_ = std::thread([this] { work(); });
+  enqueue([this] { prune(); });
+  return {};
+}
+
+void NodeExecutor::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  if (worker_.joinable()) worker_.join();
+  supervisor_.reset();
+}
+
+void NodeExecutor::enqueue(std::function<void()> job) {
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+  }
+  wake_.notify_one();
+}
+
+void NodeExecutor::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+    if (stopping_) return;  // effects are repeated by the next daemon
+    const std::function<void()> job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    job();
+    lock.lock();
+  }
+}
+
+void NodeExecutor::launch(const engine::State& state, const engine::LaunchEffect& effect) {
+  const Lease* lease = state.find_lease(effect.lease);
+  if (lease == nullptr || lease->epoch != effect.epoch) return;  // over before it began
+  const Task& task = state.tasks.at(effect.task);
+  const TaskSpec& spec = task.spec;
+  const std::string& tenant = state.tenant(task.tenant).spec.name;
+
+  node::LaunchOrder order;
+  order.attempt = attempt_name(task.id, lease->id, lease->epoch);
+  order.task = task.id.text();
+  order.lease = lease->id.text();
+  order.epoch = lease->epoch.value;
+  order.restart = lease->epoch.value - 1;
+  order.argv = spec.command;
+  order.environment = spec.environment;
+  order.working_directory = spec.working_directory;
+  order.checkpoint_directory = config_.data_dir + "/checkpoints/" + task.id.text();
+  order.cache_directory = config_.data_dir + "/cache/" + tenant;
+  for (const Mount& mount : spec.mounts)
+    order.mounts.push_back({mount.source, mount.target, mount.read_only});
+  order.read_only = config_.shared;
+  order.cpu_milli = spec.request.cpu.value;
+  order.host_memory_mib = spec.request.host_memory.value;
+  order.grace_ms = spec.grace.ms;
+  order.sandbox = sandbox_of(config_.sandbox);
+  order.guard_library = config_.guard;
+
+  std::vector<WantedSlice> slices;
+  for (const Slice& slice : lease->slices) {
+    const Device& device = state.device(slice.device);
+    slices.push_back({device.facts->uuid, device_name(state.node(device.node), device), slice,
+                      spec.request.mode});
+  }
+  {
+    const std::lock_guard lock(live_mutex_);
+    live_[lease->id].device = lease->slices.front().device;
+  }
+  enqueue([this, order, slices, id = lease->id, epoch = lease->epoch] {
+    carry_out(order, slices, id, epoch);
+  });
+}
+
+Result<std::vector<node::SliceLimits>> NodeExecutor::limits_of(
+    const std::vector<WantedSlice>& slices, node::LaunchOrder& order) const {
+  std::vector<node::SliceLimits> limits;
+  for (const WantedSlice& wanted : slices) {
+    const auto handle = devices_->handle(wanted.uuid);
+    if (!handle) {
+      return Error{ErrorKind::unavailable,
+                   "no driver shows the device " + wanted.uuid + " any more",
+                   "look again with: loam device discover"};
+    }
+    // A CPU that is the device is shared by the guard's turns; a second limit on the same cores
+    // would cut what was bought.
+    if (handle->is_cpu) order.cpu_milli = 0;
+    node::SliceLimits limit;
+    limit.device_key = handle->slice_key;
+    limit.device_name = wanted.name;
+    limit.memory_bytes = static_cast<std::uint64_t>(wanted.slice.memory.value) * bytes_per_mib;
+    limit.share_milli = static_cast<std::int32_t>(wanted.slice.share.value);
+    limit.mode =
+        wanted.mode == ShareMode::strict ? node::SliceMode::strict : node::SliceMode::burstable;
+    limit.quantum_ns = config_.turn_quantum.ms * 1'000'000;
+    limits.push_back(limit);
+  }
+  return limits;
+}
+
+void NodeExecutor::carry_out(const node::LaunchOrder& ordered,
+                             const std::vector<WantedSlice>& slices, LeaseId lease_id,
+                             Epoch epoch) {
+  node::LaunchOrder order = ordered;
+  const std::string lease = lease_id.text();
+  const std::string root = config_.data_dir + "/keeper";
+  const auto limits = limits_of(slices, order);
+  if (!limits) {
+    report_refused(lease_id, epoch, limits.error());
+    return;
+  }
+  std::error_code fault;
+  std::filesystem::create_directories(order.checkpoint_directory, fault);
+  if (!fault) std::filesystem::create_directories(order.cache_directory, fault);
+  if (fault) {
+    report_refused(
+        lease_id, epoch,
+        Error{ErrorKind::unavailable, "cannot make the task's folders: " + fault.message(), {}});
+    return;
+  }
+  if (const auto keeper = node::ensure_keeper(root, config_.programs + "/loam-keeper"); !keeper) {
+    report_refused(lease_id, epoch, keeper.error());
+    return;
+  }
+  if (!order.guard_library.empty()) {
+    const auto page = node::create_page(root, lease, *limits);
+    if (!page && page.error().kind !=
+                     ErrorKind::conflict) {  // conflict: launched before the daemon restarted
+      report_refused(lease_id, epoch, page.error());
+      return;
+    }
+    order.slice_page = node::page_prefix(root, lease);
+  }
+  if (const auto started = supervisor_->start(order); !started)
+    report_refused(lease_id, epoch, started.error());
+}
+
+void NodeExecutor::stop(const engine::State& state, const engine::StopEffect& effect) {
+  // The lease may be gone from the state (a lost device): the name must come from what we know.
+  const Lease* lease = state.find_lease(effect.lease);
+  const std::string suffix = "-" + effect.lease.text() + "-e" + std::to_string(effect.epoch.value);
+  std::string attempt =
+      lease != nullptr ? attempt_name(lease->task, effect.lease, effect.epoch) : std::string();
+  enqueue([this, attempt, suffix, effect] {
+    std::string name = attempt;
+    if (name.empty()) {
+      for (const std::string& known : supervisor_->attempts()) {
+        if (known.ends_with(suffix)) name = known;
+      }
+    }
+    if (name.empty()) return;
+    const char* reason = "stopped";
+    if (effect.reason == StopReason::paused) reason = "paused";
+    if (effect.reason == StopReason::limit) reason = "time limit";
+    if (effect.reason == StopReason::device_lost) reason = "device lost";
+    const auto stopped = supervisor_->stop(name, effect.grace.ms, reason);
+    if (stopped) return;
+    if (stopped.error().kind == ErrorKind::not_found) {
+      // Never launched: its end must still be told.
+      report_refused(effect.lease, effect.epoch,
+                     Error{ErrorKind::not_found, "stopped before it was launched", {}});
+    } else {
+      spdlog::warn("cannot stop {}: {}", name, to_text(stopped.error()));
+    }
+  });
+}
+
+Instant NodeExecutor::instant_of(const node::AttemptStatus& status, std::int64_t boottime) const {
+  if (status.boot_id == clock_.anchor().boot_id) return clock_.at(boottime);
+  // Another boot: only the wall clock of its start and the time since then are left.
+  constexpr std::int64_t ns_per_ms = 1'000'000;
+  return Instant{status.start_wall_ms + (boottime - status.start_boottime_ns) / ns_per_ms};
+}
+
+void NodeExecutor::on_report(const node::AttemptReport& report) {
+  const auto ids = ids_of(report.status);
+  if (!ids) {
+    spdlog::warn("the attempt {} names no lease", report.attempt);
+    return;
+  }
+  switch (report.status.phase) {
+    case node::Phase::ordered:  // the engine repeats the launch
+    case node::Phase::starting:
+    case node::Phase::stopping:
+      return;
+    case node::Phase::running: {
+      const bool advisory =
+          report.status.isolation != node::Isolation::sandboxed || config_.guard.empty();
+      {
+        const std::lock_guard lock(live_mutex_);
+        live_[ids->lease].advisory = advisory;
+      }
+      ReportStarted started;
+      started.lease = ids->lease;
+      started.epoch = ids->epoch;
+      started.started_at = instant_of(report.status, report.status.start_boottime_ns);
+      started.advisory = advisory;
+      loop_->post_until_durable(
+          started, node_actor, [this, attempt = report.attempt](const engine::Answer& answer) {
+            if (!answer.reject || answer.reject->code != RejectCode::stale_epoch) return;
+            // Runs without a lease (its device was lost, or an older backup was restored).
+            enqueue([this, attempt] {
+              static_cast<void>(supervisor_->kill(attempt, "its lease is over"));
+            });
+          });
+      return;
+    }
+    case node::Phase::exited:
+    case node::Phase::refused:
+    case node::Phase::lost:
+      report_end(report, ids->lease, ids->epoch);
+      return;
+  }
+}
+
+void NodeExecutor::report_end(const node::AttemptReport& report, LeaseId lease, Epoch epoch) {
+  const node::AttemptStatus& status = report.status;
+  ReportEnded ended;
+  ended.lease = lease;
+  ended.epoch = epoch;
+  ended.end = AttemptEnd::exited;
+  if (status.phase == node::Phase::refused) ended.end = AttemptEnd::refused;
+  if (status.phase == node::Phase::lost) ended.end = AttemptEnd::lost;
+  if (status.start_boottime_ns != 0) {
+    ended.started_at = instant_of(status, status.start_boottime_ns);
+    ended.ended_at = instant_of(status, std::max(status.end_boottime_ns, status.start_boottime_ns));
+  } else {
+    ended.ended_at = clock_.at(boottime_ns());
+  }
+  ended.exit_code = exit_code_of(status);
+  ended.reason = reason_of(status);
+  ended.advisory = status.isolation != node::Isolation::sandboxed || config_.guard.empty();
+  const std::string root = config_.data_dir + "/keeper";
+  if (const auto usage = node::read_counters(root, lease.text()); usage) {
+    for (const node::SliceUsage& slice : *usage) {
+      ended.device_time += Duration{slice.busy_ns / 1'000'000};
+      ended.memory_peak +=
+          Mebibytes{static_cast<std::int64_t>(slice.memory_peak_bytes / bytes_per_mib)};
+    }
+  }
+  // The page goes only when the end is durable: a daemon that dies before reads it again.
+  loop_->post_until_durable(ended, node_actor, [this, lease](const engine::Answer&) {
+    enqueue([this, lease] {
+      static_cast<void>(node::remove_page(config_.data_dir + "/keeper", lease.text()));
+      const std::lock_guard lock(live_mutex_);
+      live_.erase(lease);
+    });
+  });
+}
+
+void NodeExecutor::report_refused(LeaseId lease, Epoch epoch, const Error& error) {
+  spdlog::warn("the lease {} could not start: {}", lease.text(), to_text(error));
+  ReportEnded ended;
+  ended.lease = lease;
+  ended.epoch = epoch;
+  ended.end = AttemptEnd::refused;
+  ended.ended_at = clock_.at(boottime_ns());
+  ended.reason = to_text(error);
+  loop_->post_until_durable(ended, node_actor);
+}
+
+void NodeExecutor::report_missing() {
+  std::set<std::string> there;
+  for (const std::string& attempt : supervisor_->attempts()) there.insert(attempt);
+  std::vector<ReportEnded> missing;
+  loop_->read([&](const engine::State& state, Instant) {
+    for (const auto& [id, lease] : state.leases) {
+      {
+        const std::lock_guard lock(live_mutex_);
+        live_[id].device = lease.slices.front().device;
+      }
+      if (!lease.started() || there.count(attempt_name(lease.task, id, lease.epoch)) != 0) continue;
+      ReportEnded ended;
+      ended.lease = id;
+      ended.epoch = lease.epoch;
+      ended.end = AttemptEnd::lost;
+      ended.ended_at = lease.billed_until;
+      ended.reason = "nothing of it was left on the node";
+      missing.push_back(ended);
+    }
+  });
+  for (const ReportEnded& ended : missing) loop_->post_until_durable(ended, node_actor);
+}
+
+void NodeExecutor::prune() {
+  const std::int64_t before_ms = wall_clock().ms - attempts_kept.ms;
+  for (const std::string& attempt : supervisor_->attempts()) {
+    const auto report = supervisor_->status(attempt);
+    if (!report || !node::is_final(report->status.phase)) continue;
+    if (report->status.end_wall_ms < before_ms) static_cast<void>(supervisor_->remove(attempt));
+  }
+}
+
+Result<api::LogPiece> NodeExecutor::read_log(const std::string& attempt, api::LogStream stream,
+                                             std::int64_t offset, std::int64_t bytes_max) const {
+  auto chunk = supervisor_->read_log(attempt, stream == api::LogStream::out ? "stdout" : "stderr",
+                                     offset, bytes_max);
+  if (!chunk) {
+    if (chunk.error().kind == ErrorKind::not_found) return api::LogPiece{};
+    return chunk.error();
+  }
+  api::LogPiece piece;
+  piece.bytes = std::move(chunk->bytes);
+  piece.offset = chunk->offset;
+  piece.next_offset = chunk->next_offset;
+  if (const auto report = supervisor_->status(attempt);
+      report && node::is_final(report->status.phase)) {
+    const std::int64_t written =
+        stream == api::LogStream::out ? report->status.stdout_bytes : report->status.stderr_bytes;
+    piece.ended = piece.next_offset >= written;
+  }
+  return piece;
+}
+
+std::optional<api::LeaseLive> NodeExecutor::live(LeaseId lease) {
+  const std::lock_guard lock(live_mutex_);
+  const auto found = live_.find(lease);
+  if (found == live_.end()) return std::nullopt;
+  const auto usage = node::read_counters(config_.data_dir + "/keeper", lease.text());
+  api::LeaseLive answer;
+  answer.advisory = found->second.advisory;
+  if (!usage) return answer;
+  Sample sample{boottime_ns(), 0};
+  std::uint64_t memory_bytes = 0;
+  for (const node::SliceUsage& slice : *usage) {
+    sample.busy_ns += slice.busy_ns;
+    memory_bytes += slice.memory_used_bytes;
+  }
+  answer.memory_used = Mebibytes{static_cast<std::int64_t>(memory_bytes / bytes_per_mib)};
+  std::deque<Sample>& samples = found->second.samples;
+  while (samples.size() > 1 && samples.front().boottime_ns < sample.boottime_ns - share_window_ns)
+    samples.pop_front();
+  constexpr std::int64_t sample_gap_ns = 200'000'000;
+  if (!samples.empty() && sample.boottime_ns > samples.front().boottime_ns + sample_gap_ns) {
+    const auto elapsed = static_cast<double>(sample.boottime_ns - samples.front().boottime_ns);
+    answer.share_measured = static_cast<double>(sample.busy_ns - samples.front().busy_ns) / elapsed;
+  }
+  if (samples.empty() || sample.boottime_ns > samples.back().boottime_ns + sample_gap_ns)
+    samples.push_back(sample);
+  return answer;
+}
+
+std::map<DeviceId, double> NodeExecutor::device_busy() {
+  std::vector<std::pair<LeaseId, DeviceId>> leases;
+  {
+    const std::lock_guard lock(live_mutex_);
+    for (const auto& [id, lease] : live_) leases.emplace_back(id, lease.device);
+  }
+  std::map<DeviceId, double> busy;
+  for (const auto& [lease, device] : leases) {
+    const auto measured = live(lease);
+    if (measured && measured->share_measured) busy[device] += *measured->share_measured;
+  }
+  return busy;
+}
+
+}  // namespace loam::daemon

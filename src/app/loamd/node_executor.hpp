@@ -1,0 +1,102 @@
+// The engine's executor on a real node: effects become orders for loam-launch and slice pages for
+// the keeper; what the supervisor sees of attempts becomes reports to the engine. Orders are
+// carried out on a thread of their own, so that the loop never waits for a process or a disk.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "api/backend.hpp"
+#include "app/loamd/anchored_clock.hpp"
+#include "app/loamd/config.hpp"
+#include "app/loamd/loop_thread.hpp"
+#include "app/loamd/node_devices.hpp"
+#include "node/keeper/slice_page.hpp"
+#include "node/launch/supervisor.hpp"
+
+namespace loam::daemon {
+
+class NodeExecutor final : public engine::Executor {
+ public:
+  NodeExecutor(const Config& config, const AnchoredClock& clock);
+  ~NodeExecutor() override;
+
+  // Where reports go and devices are known; before anything else. Both must outlive this.
+  void connect(LoopThread& loop, const NodeDevices& devices);
+  // Starts the supervisor and the keeper, and reports every attempt found from before. Returns
+  // when all those reports are posted.
+  Result<void> start();
+  void stop();
+
+  // Engine side, on the loop's thread: only queues.
+  void launch(const engine::State& state, const engine::LaunchEffect& effect) override;
+  void stop(const engine::State& state, const engine::StopEffect& effect) override;
+
+  // API side.
+  Result<api::LogPiece> read_log(const std::string& attempt, api::LogStream stream,
+                                 std::int64_t offset, std::int64_t bytes_max) const;
+  std::optional<api::LeaseLive> live(LeaseId lease);
+  std::map<DeviceId, double> device_busy();
+
+  // "t17-l23-e1": the directory of an attempt.
+  static std::string attempt_name(TaskId task, LeaseId lease, Epoch epoch);
+
+ private:
+  struct Sample {
+    std::int64_t boottime_ns = 0;
+    std::int64_t busy_ns = 0;
+  };
+  struct LiveLease {
+    DeviceId device;
+    bool advisory = false;
+    std::deque<Sample> samples;
+  };
+
+  struct WantedSlice {
+    std::string uuid;  // of the device
+    std::string name;
+    Slice slice;
+    ShareMode mode = ShareMode::strict;
+  };
+
+  void enqueue(std::function<void()> job);
+  void work();
+  void carry_out(const node::LaunchOrder& order, const std::vector<WantedSlice>& slices,
+                 LeaseId lease, Epoch epoch);
+  // What the slice page must say; also lifts limits of the order that the slice makes wrong.
+  Result<std::vector<node::SliceLimits>> limits_of(const std::vector<WantedSlice>& slices,
+                                                   node::LaunchOrder& order) const;
+  void on_report(const node::AttemptReport& report);
+  void report_end(const node::AttemptReport& report, LeaseId lease, Epoch epoch);
+  void report_refused(LeaseId lease, Epoch epoch, const Error& error);
+  // Leases that run according to the engine and of which nothing is on disk.
+  void report_missing();
+  // Deletes what is kept of attempts that ended long ago.
+  void prune();
+  Instant instant_of(const node::AttemptStatus& status, std::int64_t boottime_ns) const;
+
+  const Config& config_;
+  const AnchoredClock& clock_;
+  LoopThread* loop_ = nullptr;
+  const NodeDevices* devices_ = nullptr;
+  std::unique_ptr<node::Supervisor> supervisor_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> jobs_;
+  bool stopping_ = false;
+  std::thread worker_;
+
+  std::mutex live_mutex_;
+  std::map<LeaseId, LiveLease> live_;
+};
+
+}  // namespace loam::daemon

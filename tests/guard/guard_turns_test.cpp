@@ -1,0 +1,251 @@
+// Device time under guard and keeper, on the fake device, whose kernels take exactly as long as
+// they say and which notices when two processes' kernels overlap.
+#include "guard/house.hpp"
+
+namespace loam::node {
+namespace {
+
+class GuardTurns : public House {
+ protected:
+  // Kernels that a guest of each lease completed when all saturate the device for `ms`.
+  std::vector<std::uint64_t> race(const std::vector<std::string>& leases, int ms,
+                                  std::uint64_t kernel_ns) {
+    std::vector<std::unique_ptr<Guest>> guests;
+    for (const std::string& lease : leases) {
+      guests.push_back(start_guest(lease));
+      EXPECT_EQ(guests.back()->ask("open"), "ok");
+      EXPECT_EQ(guests.back()->ask("kernel 1000 1"), "ok");
+    }
+    for (auto& guest : guests)
+      guest->tell("saturate " + std::to_string(ms) + " " + std::to_string(kernel_ns));
+    std::vector<std::uint64_t> kernels;
+    for (auto& guest : guests) {
+      const std::string answer = guest->hear();
+      EXPECT_TRUE(answer.starts_with("ok ")) << answer;
+      kernels.push_back(answer.starts_with("ok ") ? std::stoull(answer.substr(3)) : 0);
+    }
+    return kernels;
+  }
+  double busy_seconds(const std::string& lease) {
+    return static_cast<double>(usage(lease).busy_ns) / 1e9;
+  }
+};
+
+TEST_F(GuardTurns, KernelsOfTwoLeasesNeverOverlap) {
+  make_page("a", {fake_slice(mib, 500, SliceMode::burstable)});
+  make_page("b", {fake_slice(mib, 500, SliceMode::burstable)});
+  start_keeper();
+  race({"a", "b"}, 1000, 500'000);
+  EXPECT_EQ(books().overlaps, 0u);
+  EXPECT_GT(usage("a").launches, 0u);
+  EXPECT_GT(usage("b").launches, 0u);
+  EXPECT_EQ(usage("a").launches + usage("b").launches, books().kernels);
+}
+
+TEST_F(GuardTurns, StrictSharesAreKeptAndNothingMore) {
+  make_page("a", {fake_slice(mib, 600)});
+  make_page("b", {fake_slice(mib, 300)});
+  start_keeper();
+  race({"a", "b"}, 3000, 1'000'000);
+  // A loaded machine takes device time from both; no lease may gain.
+  const double a = busy_seconds("a") / 3, b = busy_seconds("b") / 3;
+  EXPECT_LT(a, 0.64);
+  EXPECT_LT(b, 0.33);
+  EXPECT_GT(a, 0.40);
+  EXPECT_NEAR(a / b, 2.0, 0.25);
+  EXPECT_EQ(books().overlaps, 0u);
+}
+
+TEST_F(GuardTurns, ACapIsACapAlsoAlone) {
+  make_page("a", {fake_slice(mib, 300)});
+  start_keeper();
+  race({"a"}, 2000, 2'000'000);
+  EXPECT_LT(busy_seconds("a") / 2, 0.34);
+  EXPECT_GT(busy_seconds("a") / 2, 0.20);
+}
+
+TEST_F(GuardTurns, TheBooksSayWhatTheDeviceDid) {
+  make_page("a", {fake_slice(mib, 1000)});
+  start_keeper();
+  auto guest = start_guest("a");
+  ASSERT_EQ(guest->ask("open"), "ok");
+  ASSERT_EQ(guest->ask("kernel 20000000 25"), "ok");
+  const double busy = busy_seconds("a");
+  const double device = static_cast<double>(books().busy_ns) / 1e9;
+  EXPECT_GE(busy, device * 0.99);
+  EXPECT_LT(busy, device + 0.25);
+  EXPECT_EQ(usage("a").launches, 25u);
+}
+
+TEST_F(GuardTurns, WeightsDivideWhatNobodyWasPromised) {
+  SliceLimits light = fake_slice(mib, 0, SliceMode::burstable);
+  SliceLimits heavy = light;
+  light.weight = 30;
+  heavy.weight = 70;
+  make_page("a", {light});
+  make_page("b", {heavy});
+  start_keeper();
+  race({"a", "b"}, 3000, 1'000'000);
+  // 70/30; a program that the machine wakes late misses turns.
+  EXPECT_GT(busy_seconds("b") / busy_seconds("a"), 1.6);
+  EXPECT_LT(busy_seconds("b") / busy_seconds("a"), 3.1);
+}
+
+TEST_F(GuardTurns, ABurstableLeaseTakesAllThatIdles) {
+  make_page("a", {fake_slice(mib, 100, SliceMode::burstable)});
+  start_keeper();
+  race({"a"}, 1000, 1'000'000);
+  EXPECT_GT(busy_seconds("a"), 0.7);
+  EXPECT_LT(usage("a").turns, 20u);  // nobody else asks: the turn does not end
+}
+
+TEST_F(GuardTurns, LongKernelsAreRepaid) {
+  make_page("a", {fake_slice(mib, 300, SliceMode::burstable)});
+  make_page("b", {fake_slice(mib, 600, SliceMode::burstable)});
+  start_keeper();
+  std::unique_ptr<Guest> slow = start_guest("a"), quick = start_guest("b");
+  ASSERT_EQ(slow->ask("open"), "ok");
+  ASSERT_EQ(quick->ask("open"), "ok");
+  slow->tell("saturate 4000 60000000");
+  quick->tell("saturate 4000 1000000");
+  slow->hear();
+  quick->hear();
+  EXPECT_NEAR(busy_seconds("b") / busy_seconds("a"), 2.0, 0.6);
+}
+
+TEST_F(GuardTurns, AKilledHolderDoesNotHangTheOthers) {
+  make_page("a", {fake_slice(mib, 500, SliceMode::burstable)});
+  make_page("b", {fake_slice(mib, 500, SliceMode::burstable)});
+  start_keeper();
+  auto survivor = start_guest("b");
+  ASSERT_EQ(survivor->ask("open"), "ok");
+  for (int round = 0; round < 10; ++round) {
+    auto holder = start_guest("a");
+    ASSERT_EQ(holder->ask("open"), "ok");
+    ASSERT_EQ(holder->ask("async 60000000000 1"), "ok");  // a kernel of a minute
+    holder->kill();
+    survivor->tell("kernel 1000 1");
+    ASSERT_TRUE(survivor->hears_within(5000)) << "round " << round;
+    ASSERT_EQ(survivor->hear(), "ok");
+  }
+}
+
+TEST_F(GuardTurns, ALiveHolderIsWaitedFor) {
+  make_page("a", {fake_slice(mib, 500, SliceMode::burstable)});
+  make_page("b", {fake_slice(mib, 500, SliceMode::burstable)});
+  start_keeper();
+  auto holder = start_guest("a"), other = start_guest("b");
+  ASSERT_EQ(holder->ask("open"), "ok");
+  ASSERT_EQ(other->ask("open"), "ok");
+  ASSERT_EQ(holder->ask("async 400000000 1"), "ok");
+  other->tell("kernel 1000 1");
+  EXPECT_FALSE(other->hears_within(150));
+  EXPECT_TRUE(other->hears_within(5000));
+  EXPECT_EQ(other->hear(), "ok");
+  EXPECT_EQ(books().overlaps, 0u);
+}
+
+TEST_F(GuardTurns, GuestsWaitForAKeeperAndFindTheNextOne) {
+  make_page("a", {fake_slice(mib, 1000)});
+  auto guest = start_guest("a");
+  ASSERT_EQ(guest->ask("open"), "ok");
+  guest->tell("kernel 1000 1");
+  EXPECT_FALSE(guest->hears_within(200));
+  start_keeper();
+  EXPECT_TRUE(guest->hears_within(5000));
+  EXPECT_EQ(guest->hear(), "ok");
+  for (int round = 0; round < 3; ++round) {
+    guest->tell("saturate 300 500000");
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    stop_keeper(SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    start_keeper();
+    EXPECT_TRUE(guest->hears_within(5000));
+    EXPECT_TRUE(guest->hear().starts_with("ok "));
+  }
+}
+
+TEST_F(GuardTurns, ANewKeeperAdoptsTheTurnsOfTheOld) {
+  make_page("a", {fake_slice(mib, 500, SliceMode::burstable)});
+  make_page("b", {fake_slice(mib, 500, SliceMode::burstable)});
+  start_keeper();
+  auto holder = start_guest("a"), other = start_guest("b");
+  ASSERT_EQ(holder->ask("open"), "ok");
+  ASSERT_EQ(other->ask("open"), "ok");
+  ASSERT_EQ(holder->ask("async 500000000 1"), "ok");
+  stop_keeper(SIGKILL);
+  start_keeper();
+  other->tell("kernel 1000 1");
+  EXPECT_TRUE(other->hears_within(5000));
+  EXPECT_EQ(other->hear(), "ok");
+  EXPECT_EQ(holder->ask("finish"), "ok");
+  EXPECT_EQ(books().overlaps, 0u);
+}
+
+TEST_F(GuardTurns, ProcessesOfOneLeaseShareItsTurnAndAreNotCountedTwice) {
+  make_page("a", {fake_slice(mib, 1000)});
+  start_keeper();
+  race({"a", "a"}, 1000, 1'000'000);
+  EXPECT_LT(busy_seconds("a"), 1.3);
+  EXPECT_GT(busy_seconds("a"), 0.5);
+}
+
+TEST_F(GuardTurns, APageThatComesLaterIsServed) {
+  start_keeper();
+  make_page("late", {fake_slice(mib, 1000)});
+  auto guest = start_guest("late");
+  ASSERT_EQ(guest->ask("open"), "ok");
+  guest->tell("kernel 1000 1");
+  ASSERT_TRUE(guest->hears_within(5000));
+  EXPECT_EQ(guest->hear(), "ok");
+  // The same name again is another page.
+  guest.reset();
+  ASSERT_TRUE(remove_page(root_, "late").ok());
+  make_page("late", {fake_slice(mib, 1000)});
+  guest = start_guest("late");
+  ASSERT_EQ(guest->ask("open"), "ok");
+  guest->tell("kernel 1000 1");
+  ASSERT_TRUE(guest->hears_within(5000));
+  EXPECT_EQ(guest->hear(), "ok");
+}
+
+TEST_F(GuardTurns, AQueueFilledAheadDoesNotOverrunTheTurn) {
+  make_page("a", {fake_slice(mib, 500, SliceMode::burstable)});
+  make_page("b", {fake_slice(mib, 500, SliceMode::burstable)});
+  start_keeper();
+  auto greedy = start_guest("a"), other = start_guest("b");
+  ASSERT_EQ(greedy->ask("open"), "ok");
+  ASSERT_EQ(other->ask("open"), "ok");
+  ASSERT_EQ(greedy->ask("kernel 2000000 2"), "ok");
+  greedy->tell("async 2000000 1000");  // two seconds of work, enqueued without waiting
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_EQ(other->ask("kernel 1000 1"), "ok");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(700));
+}
+
+TEST_F(GuardTurns, WorkThatWaitsForTheProgramHoldsNoTurn) {
+  make_page("a", {fake_slice(mib, 500, SliceMode::burstable)});
+  make_page("b", {fake_slice(mib, 500, SliceMode::burstable)});
+  start_keeper();
+  auto patient = start_guest("a"), other = start_guest("b");
+  ASSERT_EQ(patient->ask("open"), "ok");
+  ASSERT_EQ(other->ask("open"), "ok");
+  ASSERT_EQ(patient->ask("user_event"), "ok 1");
+  ASSERT_EQ(patient->ask("after 1 1000000"), "ok 2");  // behind the program's own event
+  ASSERT_EQ(patient->ask("async 1000000 3"), "ok");    // behind that, in the same queue
+  ASSERT_EQ(patient->ask("after 2 1000000"), "ok 3");  // and behind its event
+  other->tell("kernel 1000 1");
+  ASSERT_TRUE(other->hears_within(5000)) << "a command that cannot run holds the device";
+  EXPECT_EQ(other->hear(), "ok");
+  EXPECT_EQ(usage("a").busy_ns, 0);
+  ASSERT_EQ(patient->ask("set 1"), "ok");
+  ASSERT_EQ(patient->ask("wait 3"), "ok");
+  EXPECT_EQ(patient->ask("finish"), "ok");
+  EXPECT_GE(usage("a").busy_ns, 5'000'000);
+  EXPECT_EQ(usage("a").launches, 5u);
+  EXPECT_EQ(books().overlaps, 0u);
+}
+
+}  // namespace
+}  // namespace loam::node

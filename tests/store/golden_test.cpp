@@ -1,0 +1,93 @@
+// The golden journal: one line an event, written by this release and kept for ever. A later loam
+// must read every line; until a type's version rises it must also write the same bytes.
+// LOAM_UPDATE_GOLDEN=1 writes the files anew: only for a release that has not been published.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <boost/json.hpp>
+#include <fstream>
+#include <set>
+
+#include "domain/event_codec.hpp"
+#include "engine/snapshot.hpp"
+#include "history.hpp"
+#include "store/chain.hpp"
+#include "store/schema.hpp"
+
+namespace loam::store {
+namespace {
+
+namespace bj = boost::json;
+
+const std::string golden = std::string(LOAM_SOURCE_DIR) + "/tests/golden/journal/0.1";
+
+std::string line_of(const Record& record) {
+  const EncodedEvent encoded = encode(record.event);
+  const bj::object line{{"seq", record.sequence},
+                        {"at_ms", record.at.ms},
+                        {"issuer", record.actor.issuer},
+                        {"subject", record.actor.subject},
+                        {"type", encoded.type},
+                        {"version", encoded.version},
+                        {"payload", bj::parse(encoded.payload)}};
+  return bj::serialize(line);
+}
+
+std::string text(const bj::object& line, const char* name) {
+  return std::string(line.at(name).as_string());
+}
+
+Result<Record> record_of(const bj::object& line) {
+  LOAM_TRY(event,
+           decode(EncodedEvent{text(line, "type"), static_cast<int>(line.at("version").as_int64()),
+                               bj::serialize(line.at("payload"))}));
+  return Record{static_cast<std::uint64_t>(line.at("seq").as_int64()),
+                Instant{line.at("at_ms").as_int64()},
+                Actor{text(line, "issuer"), text(line, "subject")}, std::move(event)};
+}
+
+std::string summary_of(const std::vector<Record>& records) {
+  engine::State state;
+  ChainHash hash = chain_start;
+  for (const Record& record : records) {
+    engine::evolve(state, record);
+    const EncodedEvent encoded = encode(record.event);
+    hash = chain_hash(
+        hash, {static_cast<std::int64_t>(record.sequence), record.at.ms, record.actor.issuer,
+               record.actor.subject, encoded.type, encoded.version, encoded.payload});
+  }
+  return "records " + std::to_string(records.size()) + "\nstate " +
+         std::to_string(engine::digest(state)) + "\nchain " + to_text(hash) + "\n";
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+TEST(GoldenTest, EveryLineReadsWritesTheSameBytesAndReplaysToTheStatedState) {
+  if (getenv("LOAM_UPDATE_GOLDEN") != nullptr) {
+    History history;
+    history.everything();
+    const std::vector<Record> records = history.take();
+    std::ofstream lines(golden + ".jsonl", std::ios::binary);
+    for (const Record& record : records) lines << line_of(record) << '\n';
+    std::ofstream(golden + ".digest", std::ios::binary) << summary_of(records);
+  }
+  std::ifstream lines(golden + ".jsonl", std::ios::binary);
+  ASSERT_TRUE(lines.good()) << golden;
+  std::vector<Record> records;
+  std::set<std::string> types;
+  for (std::string line; std::getline(lines, line);) {
+    auto record = record_of(bj::parse(line).as_object());
+    ASSERT_TRUE(record.ok()) << to_text(record.error()) << "\n" << line;
+    EXPECT_EQ(line_of(*record), line);
+    types.insert(std::string(type_of(record->event)));
+    records.push_back(std::move(*record));
+  }
+  EXPECT_EQ(types.size(), std::variant_size_v<Event>) << "not every event type is in it";
+  EXPECT_EQ(summary_of(records), read_file(golden + ".digest"));
+}
+
+}  // namespace
+}  // namespace loam::store

@@ -1,0 +1,178 @@
+#include "history.hpp"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+namespace loam::store {
+
+TestFolder::TestFolder() {
+  std::string pattern = std::string(LOAM_BUILD_DIR) + "/tests/store-XXXXXX";
+  path_ = mkdtemp(pattern.data());
+}
+TestFolder::~TestFolder() {
+  std::error_code fault;
+  std::filesystem::remove_all(path_, fault);
+}
+
+Money usd(std::string_view amount) {
+  return *Money::parse(amount, Currency("USD"));
+}
+
+std::string History::act(const Command& command, const RequestKey& key) {
+  engine::Decision decision = engine::decide(state_, now, command, key);
+  EXPECT_FALSE(decision.reject) << decision.reject->message;
+  for (Event& event : decision.events) {
+    Record record{state_.sequence + 1, now, Actor{"socket", "uid:1000"}, std::move(event)};
+    engine::evolve(state_, record);
+    records_.push_back(std::move(record));
+  }
+  return decision.subject;
+}
+
+void History::settle() {
+  std::uint64_t before = 0;
+  do {
+    before = state_.sequence;
+    act(TimePassed{});
+    act(SchedulePass{});
+  } while (state_.sequence != before);
+}
+
+std::vector<Record> History::take() {
+  return std::exchange(records_, {});
+}
+
+void History::found_region() {
+  act(AttachNode{"n1", "lab", MilliCpu{16'000}, Mebibytes{65'536}});
+  for (const char* uuid : {"GPU-1", "GPU-2"}) {
+    DeviceFacts facts;
+    facts.uuid = uuid;
+    facts.type = "H100-SXM";
+    facts.driver_version = "1.0";
+    facts.memory = Mebibytes{81'920};
+    facts.factors_source = "catalogue";
+    facts.factors = {MilliCe{228'000}, MilliCe{230'000}, MilliCe{231'000}, MilliCe{164'000}};
+    act(AttachDevice{"n1", facts});
+  }
+  RateCard card;
+  card.effective_from = now;
+  card.on_demand = usd("0.02");
+  act(PublishRateCard{card});
+  for (const char* name : {"acme", "beta"}) {
+    TenantSpec spec;
+    spec.name = name;
+    if (spec.name == "beta") spec.discount = BasisPoints{1000};
+    act(CreateTenant{spec});
+  }
+  act(TopUp{acme, usd("100000"), "bank transfer"});
+  act(TopUp{beta, usd("100000"), "bank transfer"});
+}
+
+TaskId History::submit(TenantId tenant, const std::string& name, MilliDevice share) {
+  TaskSpec spec;
+  spec.name = name;
+  spec.command = {"/usr/bin/train", "--steps", "100 \"quoted\"\n\xc3\xa9"};
+  spec.request.share = share;
+  spec.attribution.project = "vision";
+  spec.attribution.model = "resnet";
+  spec.attribution.tags = {{"team", "blue"}};
+  spec.limit = Duration::hours(24);
+  return *TaskId::parse(act(SubmitTask{tenant, spec}));
+}
+
+LeaseId History::lease_of(TaskId task) const {
+  const Task* found = state_.find_task(task);
+  return found != nullptr ? found->lease : LeaseId{};
+}
+
+void History::start(TaskId task) {
+  const LeaseId lease = lease_of(task);
+  ASSERT_TRUE(lease.valid());
+  act(ReportStarted{lease, state_.find_lease(lease)->epoch, now});
+}
+
+void History::end(TaskId task, std::int64_t exit_code) {
+  const LeaseId lease = lease_of(task);
+  ASSERT_TRUE(lease.valid());
+  ReportEnded report;
+  report.lease = lease;
+  report.epoch = state_.find_lease(lease)->epoch;
+  report.started_at = state_.find_lease(lease)->started_at;
+  report.ended_at = now;
+  report.exit_code = exit_code;
+  report.reason = exit_code == 0 ? "" : "exit status " + std::to_string(exit_code);
+  report.device_time = Duration::seconds(3);
+  report.memory_peak = Mebibytes{512};
+  act(report);
+}
+
+TaskId History::whole_task(TenantId tenant, const std::string& name, Duration run) {
+  const TaskId task = submit(tenant, name);
+  settle();
+  pass(Duration{40});
+  start(task);
+  // Metering is hourly: the clock is looked at at least that often.
+  while (run > Duration::minutes(30)) {
+    pass(Duration::minutes(30));
+    run = run - Duration::minutes(30);
+    settle();
+  }
+  pass(run);
+  end(task);
+  settle();
+  return task;
+}
+
+void History::everything() {
+  found_region();
+  whole_task(acme, "hours", Duration::minutes(150));
+  // Paused and resumed, then stopped by its tenant.
+  const TaskId paused = submit(beta, "paused");
+  settle();
+  start(paused);
+  pass(Duration::seconds(90));
+  act(PauseTask{paused});
+  pass(Duration::seconds(1));
+  end(paused, 143);
+  pass(Duration::minutes(5));
+  act(ResumeTask{paused});
+  settle();
+  start(paused);
+  pass(Duration::seconds(30));
+  act(StopTask{paused});
+  pass(Duration{250});
+  end(paused, 143);
+  // A device is lost under a task that may restart; it goes on elsewhere and fails there.
+  TaskSpec spec;
+  spec.name = "survivor";
+  spec.command = {"/bin/work"};
+  spec.request.ce = MilliCe{50'000};
+  spec.restarts_max = 1;
+  const TaskId survivor = *TaskId::parse(
+      act(SubmitTask{acme, spec}, RequestKey{"socket:uid:1000", "key-1", "fingerprint"}));
+  settle();
+  start(survivor);
+  pass(Duration::minutes(1));
+  const DeviceId lost = state_.find_lease(lease_of(survivor))->slices.front().device;
+  act(ReportDeviceHealth{lost, DeviceHealth::lost, "fell off the bus", now - Duration{500}});
+  settle();
+  start(survivor);
+  act(DrainDevice{state_.find_lease(lease_of(survivor))->slices.front().device, true});
+  pass(Duration::minutes(1));
+  end(survivor, 7);
+  // A price change, a changed tenant, an invoice, and a day later the key is forgotten.
+  TenantSpec changed = state_.tenant(beta).spec;
+  changed.discount = BasisPoints{1500};
+  changed.quota.tasks = 4;
+  act(ChangeTenant{beta, changed});
+  act(IssueInvoice{acme});
+  pass(Duration::hours(25));
+  settle();
+  // Everything is well again.
+  for (const Device& device : std::vector<Device>(state_.devices)) {
+    act(DrainDevice{device.id, false});
+    act(ReportDeviceHealth{device.id, DeviceHealth::healthy, "", {}});
+  }
+}
+
+}  // namespace loam::store

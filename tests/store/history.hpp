@@ -1,0 +1,63 @@
+// A real history for the store's tests: commands decided by the engine, their events as records.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/decide.hpp"
+#include "engine/state.hpp"
+
+namespace loam::store {
+
+// A folder of its own under the build's temporary folder; gone with the object.
+class TestFolder {
+ public:
+  TestFolder();
+  ~TestFolder();
+  TestFolder(const TestFolder&) = delete;
+  TestFolder& operator=(const TestFolder&) = delete;
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+class History {
+ public:
+  // 2026-03-02T00:00:00Z and on.
+  Instant now{1'772'409'600'000};
+  void pass(Duration duration) { now = now + duration; }
+
+  // Decides, evolves and keeps the records; fails the test on a rejection. Returns the subject.
+  std::string act(const Command& command, const RequestKey& key = {});
+  // Scheduling passes and timers until nothing more happens.
+  void settle();
+
+  // The records since the last call.
+  std::vector<Record> take();
+  const engine::State& state() const { return state_; }
+
+  // One node with two devices, a rate card, tenants acme and beta (10 % discount) with money.
+  void found_region();
+  TaskId submit(TenantId tenant, const std::string& name, MilliDevice share = {600});
+  LeaseId lease_of(TaskId task) const;
+  void start(TaskId task);
+  void end(TaskId task, std::int64_t exit_code = 0);
+  // Submit, start, run for `run`, end: one whole task.
+  TaskId whole_task(TenantId tenant, const std::string& name, Duration run);
+  // Every event type at least once.
+  void everything();
+
+ private:
+  engine::State state_;
+  std::vector<Record> records_;
+};
+
+inline constexpr TenantId acme{1};
+inline constexpr TenantId beta{2};
+
+Money usd(std::string_view amount);
+
+}  // namespace loam::store
