@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "domain/json_codec.hpp"
 
@@ -12,7 +13,9 @@ namespace bj = boost::json;
 
 // As the library's own serializer, but fractions the way people write them: 0.3, not 3E-1.
 void put(const bj::value& value, std::string& out) {
-  if (value.is_double()) {
+  if (value.is_double() && !std::isfinite(value.get_double())) {
+    out += "null";  // JSON has no word for it
+  } else if (value.is_double()) {
     std::array<char, 32> digits{};
     const auto end =
         std::to_chars(digits.data(), digits.data() + digits.size(), value.get_double());
