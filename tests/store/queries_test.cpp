@@ -15,6 +15,12 @@
 namespace loam::store {
 namespace {
 
+InvoiceFilter of(TenantId tenant) {
+  InvoiceFilter filter;
+  filter.tenant = tenant;
+  return filter;
+}
+
 struct Region {
   TestFolder folder;
   History history;
@@ -44,7 +50,7 @@ TEST(QueriesTest, AnEmptyJournalAnswersWithNothing) {
   EXPECT_TRUE(region.queries->list_tasks({}, {}, 10)->tasks.empty());
   EXPECT_EQ(region.queries->task(TaskId{1}).error().kind, ErrorKind::not_found);
   EXPECT_TRUE(region.queries->bill(acme, Instant{}, Instant::never())->lines.empty());
-  EXPECT_TRUE(region.queries->invoices({.tenant = acme})->empty());
+  EXPECT_TRUE(region.queries->invoices(of(acme))->empty());
   EXPECT_TRUE(region.queries->transactions(acme, {}, 10)->empty());
   EXPECT_TRUE(region.queries->usage(TaskId{1})->empty());
 }
@@ -230,7 +236,7 @@ TEST(QueriesTest, InvoicesAndTransactionsComeBackAsTheyWere) {
     if (const auto* e = std::get_if<TransactionPosted>(&record.event))
       transactions.push_back(e->transaction);
   }
-  const auto stored = region.queries->invoices({.tenant = acme});
+  const auto stored = region.queries->invoices(of(acme));
   ASSERT_TRUE(stored.ok());
   ASSERT_EQ(stored->size(), 1u);
   EXPECT_EQ(stored->front().invoice, invoices.front());
@@ -321,7 +327,7 @@ TEST(ViewsTest, AnOperatorReadsTextIdsAndTimes) {
   EXPECT_EQ(*database->text("SELECT run_s || ' ' || billed_s FROM v_bill WHERE task='t1'"),
             "9000.0 9000.0");
   EXPECT_EQ(*database->text("SELECT total FROM v_invoices LIMIT 1"),
-            amount_text(region.queries->invoices({.tenant = acme})->front().invoice.total));
+            amount_text(region.queries->invoices(of(acme))->front().invoice.total));
 }
 
 }  // namespace

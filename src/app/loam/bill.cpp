@@ -1,0 +1,123 @@
+#include "app/loam/bill.hpp"
+
+#include "app/loam/human.hpp"
+#include "app/loam/table.hpp"
+
+namespace loam::cli {
+namespace {
+
+// One column of a table: amounts with as many decimals each, so that points align.
+template <class Rows, class Amount>
+std::vector<std::string> amounts(const Rows& rows, Amount amount, const std::string& total,
+                                 const std::string& currency) {
+  std::vector<std::string> column;
+  for (const auto& row : rows) column.push_back(amount(row));
+  if (!total.empty()) column.push_back(total);
+  return money_column(column, currency);
+}
+
+std::string proof(const api::BillView& bill) {
+  std::string text = "billed " + exact_seconds(bill.billed_ms);
+  text += bill.billed_ms == bill.run_ms ? " = " : ", ";
+  text += "run " + exact_seconds(bill.run_ms);
+  if (bill.billed_equals_run) return text + ": every finished task is billed what it ran";
+  return text + ": they DIFFER for finished tasks; tell your operator";
+}
+
+}  // namespace
+
+std::string bill_text(const api::BillView& bill, bool colour, std::size_t width) {
+  std::string text = styled("Bill of " + printable(bill.tenant), Style::bold, colour) + "  " +
+                     (bill.from.empty() ? "until " : instant_text(bill.from) + " to ") +
+                     instant_text(bill.to) + " UTC, amounts in " + printable(bill.currency) +
+                     "\n\n";
+  Table table({{"TASK"},
+               {"NAME", Align::left, true},
+               {"STATE"},
+               {"CE", Align::right},
+               {"DURATION", Align::right},
+               {"A CE-HOUR", Align::right},
+               {"LIST", Align::right},
+               {"DISCOUNT", Align::right},
+               {"TOTAL", Align::right}});
+  using Line = api::BillLine;
+  const auto& code = bill.currency;
+  const auto prices = amounts(bill.lines, [](const Line& l) { return l.unit_price; }, "", code);
+  const auto lists = amounts(bill.lines, [](const Line& l) { return l.list; }, bill.list, code);
+  const auto less = amounts(bill.lines, [](const Line& l) { return l.discount; }, bill.discount,
+                            code);
+  const auto nets = amounts(bill.lines, [](const Line& l) { return l.net; }, bill.total, code);
+  std::size_t i = 0;
+  for (const Line& line : bill.lines) {
+    table.add({line.task, line.name, line.state, line.ce, exact_seconds(line.billed_ms), prices[i],
+               lists[i], less[i], nets[i]});
+    ++i;
+  }
+  table.add({Cell("total", Style::bold), "", "", "", exact_seconds(bill.billed_ms), "", lists[i],
+             less[i], Cell(nets[i], Style::bold)});
+  text += table.text(colour, width) + "\n";
+  return text + styled(proof(bill), bill.billed_equals_run ? Style::good : Style::bad, colour) +
+         "\n";
+}
+
+std::string invoice_text(const api::InvoiceView& invoice, bool colour, std::size_t width) {
+  std::string text = styled("Invoice " + printable(invoice.id), Style::bold, colour) + " to " +
+                     printable(invoice.tenant) + "  " + instant_text(invoice.from) + " to " +
+                     instant_text(invoice.to) + " UTC, amounts in " + printable(invoice.currency) +
+                     "\n\n";
+  Table table({{"PROJECT"},
+               {"ENVIRONMENT"},
+               {"MODEL", Align::left, true},
+               {"TERMS"},
+               {"CE-HOURS", Align::right},
+               {"A CE-HOUR", Align::right},
+               {"LIST", Align::right},
+               {"NET", Align::right},
+               {"PAYABLE", Align::right}});
+  using Line = api::InvoiceLineView;
+  const auto& code = invoice.currency;
+  const auto prices = amounts(invoice.lines, [](const Line& l) { return l.unit_price; }, "", code);
+  const auto lists = amounts(invoice.lines, [](const Line& l) { return l.list; }, "", code);
+  const auto nets = amounts(invoice.lines, [](const Line& l) { return l.net; }, "", code);
+  const auto payable =
+      amounts(invoice.lines, [](const Line& l) { return l.payable; }, invoice.total, code);
+  std::size_t i = 0;
+  for (const Line& line : invoice.lines) {
+    table.add({line.project, line.environment, line.model, line.purchase_model, line.ce_hours,
+               prices[i], lists[i], nets[i], payable[i]});
+    ++i;
+  }
+  table.add({Cell("total", Style::bold), "", "", "", "", "", "", "", Cell(payable[i], Style::bold)});
+  return text + table.text(colour, width);
+}
+
+std::string ledger_text(const api::LedgerView& ledger, bool colour, std::size_t width) {
+  const auto& code = ledger.currency;
+  std::string text = styled("Ledger of " + printable(ledger.tenant), Style::bold, colour) +
+                     "  wallet " + money_exact(ledger.wallet, code) + ", held " +
+                     money_exact(ledger.held, code) + " " + printable(code) + "\n\n";
+  Table table({{"ID"},
+               {"AT (UTC)"},
+               {"KIND"},
+               {"TASK"},
+               {"ACCOUNT"},
+               {"AMOUNT", Align::right},
+               {"NOTE", Align::left, true}});
+  std::vector<std::string> all;
+  for (const auto& entry : ledger.entries) {
+    for (const auto& posting : entry.postings) all.push_back(posting.amount);
+  }
+  const auto column = money_column(all, code);
+  std::size_t i = 0;
+  for (const auto& entry : ledger.entries) {
+    bool first = true;
+    for (const auto& posting : entry.postings) {
+      table.add({first ? entry.id : "", first ? instant_text(entry.at) : "", first ? entry.kind : "",
+                 first ? entry.task : "", posting.account, column[i++], first ? entry.note : ""});
+      first = false;
+    }
+  }
+  return text + table.text(colour, width);
+}
+
+}  // namespace loam::cli

@@ -1,0 +1,149 @@
+// device list, discover, calibrate, drain, undrain.
+#include "app/loam/commands.hpp"
+#include "app/loam/human.hpp"
+#include "app/loam/session.hpp"
+
+namespace loam::cli {
+namespace {
+
+int print_devices(Session& session, const api::DeviceList& list) {
+  if (session.json()) return session.print_json(list);
+  if (list.devices.empty()) {
+    session.say("no devices; look for some with: loam device discover");
+    return 0;
+  }
+  Table table({{"ID"},
+               {"DEVICE"},
+               {"TYPE"},
+               {"STATE"},
+               {"CE", Align::right},
+               {"PROMISED", Align::right},
+               {"MEMORY", Align::right},
+               {"FREE", Align::right},
+               {"TASKS", Align::right},
+               {"DRIVER"},
+               {"UUID", Align::left, true}});
+  for (const api::DeviceView& device : list.devices) {
+    const bool attached = device.state != "refused";
+    table.add({device.id, device.name, device.type,
+               Cell(device.state, device.state == "ready" ? Style::good : Style::warn),
+               attached ? device.ce : "", attached ? percent(device.used) : "",
+               memory_text(device.memory_mib),
+               attached ? memory_text(device.memory_mib - device.memory_used_mib) : "",
+               attached ? std::to_string(device.leases) : "",
+               device.backend + (device.driver_version.empty() ? "" : " " + device.driver_version),
+               device.uuid});
+  }
+  session.out() << session.text_of(table);
+  for (const api::DeviceView& device : list.devices) {
+    if (!device.note.empty())
+      session.say((device.name.empty() ? device.uuid : device.name) + ": " +
+                  printable(device.note));
+  }
+  return 0;
+}
+
+Result<int> run_list(Session& session, const Arguments&) {
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(list, client->devices());
+  return print_devices(session, list);
+}
+
+Result<int> run_discover(Session& session, const Arguments&) {
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(list, client->discover());
+  return print_devices(session, list);
+}
+
+std::string device_facts(const api::DeviceView& device, bool colour) {
+  return facts_text({{"device", device.name.empty() ? device.uuid : device.name},
+                     {"type", device.type},
+                     {"state", device.state},
+                     {"note", device.note},
+                     {"CE", device.ce + " general, " + device.ce_train + " train, " +
+                                device.ce_prefill + " prefill, " + device.ce_decode + " decode"},
+                     {"from", device.factors_source}},
+                    colour);
+}
+
+Result<int> calibrate_one(Session& session, api::Client& client, const std::string& device) {
+  Console& console = session.console();
+  const bool live = console.err_is_terminal && !session.quiet();
+  std::string step;
+  const auto measured = client.calibrate(device, [&](const api::ProgressView& progress) {
+    if (live) {
+      console.err << "\r\x1b[K" << percent(progress.fraction) << "  " << printable(progress.step)
+                  << std::flush;
+    } else if (progress.step != step) {
+      session.say(device + ": " + printable(progress.step));
+    }
+    step = progress.step;
+  });
+  if (live) console.err << "\r\x1b[K" << std::flush;
+  if (!measured) return measured.error();
+  if (session.json()) return session.print_json(*measured);
+  session.out() << device_facts(*measured, console.colour);
+  return 0;
+}
+
+Result<int> run_calibrate(Session& session, const Arguments& arguments) {
+  LOAM_TRY(client, session.client());
+  if (!arguments.has("all")) {
+    if (arguments.operand(0).empty())
+      return invalid("'loam device calibrate' needs DEVICE",
+                     "name one of: loam device list; or measure every device with --all");
+    return calibrate_one(session, *client, arguments.operand(0));
+  }
+  if (!arguments.operand(0).empty())
+    return invalid("both a device and --all are given", "leave one of them out");
+  if (session.json()) return invalid("--json gives one document, --all many", "name one device");
+  LOAM_TRY(list, client->devices());
+  for (const api::DeviceView& device : list.devices)
+    LOAM_CHECK(calibrate_one(session, *client, device.uuid));
+  return 0;
+}
+
+Result<int> set_drain(Session& session, const Arguments& arguments, bool draining) {
+  LOAM_TRY(client, session.client());
+  const std::string name = arguments.operand(0);
+  LOAM_TRY(device, draining ? client->drain(name) : client->undrain(name));
+  if (session.json()) return session.print_json(device);
+  session.say(device.name + ": " + device.state +
+              (draining ? ", nothing new is placed on it, " + count_of(device.leases, "task") +
+                              " on it still"
+                        : ""));
+  return 0;
+}
+
+Result<int> run_drain(Session& session, const Arguments& arguments) {
+  return set_drain(session, arguments, true);
+}
+Result<int> run_undrain(Session& session, const Arguments& arguments) {
+  return set_drain(session, arguments, false);
+}
+
+}  // namespace
+
+std::vector<Command> device_commands() {
+  const Operand device{"DEVICE", "by id, node/index or UUID", Operand::Kind::one, "@device"};
+  const Operand maybe_device{"DEVICE", "by id, node/index or UUID", Operand::Kind::maybe,
+                             "@device"};
+  return {
+      {"device list", "The devices, what they are worth and what is promised of them", "",
+       "loam device list", {}, {}, run_list},
+      {"device discover", "Look for devices anew", "", "loam device discover", {}, {},
+       run_discover},
+      {"device calibrate", "Measure a device: what is it worth in CE?",
+       "Takes about a minute a device. Nothing else should run on it meanwhile.",
+       "loam device calibrate n1/0\nloam device calibrate --all",
+       {maybe_device},
+       {{"Which", {{"--all", "", "one after the other, all that are known", Option::Kind::flag}}}},
+       run_calibrate},
+      {"device drain", "Place nothing new on a device; what runs goes on", "",
+       "loam device drain n1/0", {device}, {}, run_drain},
+      {"device undrain", "Use a device again", "", "loam device undrain n1/0", {device}, {},
+       run_undrain},
+  };
+}
+
+}  // namespace loam::cli

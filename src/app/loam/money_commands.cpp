@@ -1,0 +1,191 @@
+// rate list and set, bill, invoice issue, list and show, ledger.
+#include <algorithm>
+
+#include "app/loam/bill.hpp"
+#include "app/loam/commands.hpp"
+#include "app/loam/human.hpp"
+#include "app/loam/session.hpp"
+#include "base/money.hpp"
+#include "base/quantity.hpp"
+#include "base/time.hpp"
+
+namespace loam::cli {
+namespace {
+
+using Kind = Option::Kind;
+
+// --from and --to: an instant, or a day, which begins at midnight UTC.
+Result<std::string> instant_of(const Arguments& arguments, const char* option) {
+  if (!arguments.has(option)) return std::string();
+  const std::string given = arguments.text(option);
+  constexpr std::size_t day_bytes = 10;  // "2026-03-02"
+  const std::string text = given.size() == day_bytes ? given + "T00:00:00Z" : given;
+  if (const auto instant = parse_instant(text); !instant)
+    return invalid("--" + std::string(option) + ": " + instant.error().message,
+                   "write it as 2026-03-02 or 2026-03-02T00:00:00Z");
+  return text;
+}
+
+int print_rates(Session& session, const api::RateList& list) {
+  if (session.json()) return session.print_json(list);
+  if (list.rates.empty()) {
+    session.say("no rates, so nothing can be sold; set one with: loam rate set 0.02");
+    return 0;
+  }
+  Table table({{"ID"},
+               {"FROM (UTC)"},
+               {"ON DEMAND", Align::right},
+               {"A CE-HOUR"},
+               {"CE A GIB", Align::right}});
+  for (const api::RateView& rate : list.rates) {
+    table.add({rate.id, instant_text(rate.effective_from),
+               money_exact(rate.on_demand, rate.currency), rate.currency, rate.ce_per_gibibyte});
+  }
+  session.out() << session.text_of(table);
+  return 0;
+}
+
+Result<int> run_rate_list(Session& session, const Arguments&) {
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(list, client->rates());
+  return print_rates(session, list);
+}
+
+Result<int> run_rate_set(Session& session, const Arguments& arguments) {
+  api::RateRequest request;
+  request.on_demand = arguments.operand(0);
+  request.currency = arguments.text("currency", request.currency);
+  LOAM_TRY(currency, Currency::parse(request.currency));
+  LOAM_TRY(price, Money::parse(request.on_demand, currency));
+  if (price.is_negative())
+    return invalid("a price of " + request.on_demand + " is below zero", "use 0 or more");
+  if (arguments.has("ce-per-gib")) {
+    const std::string ratio = arguments.text("ce-per-gib");
+    if (const auto read = parse_decimal(ratio, 3, milli_ce_max.value, "number of CE"); !read)
+      return read.error();
+    request.ce_per_gibibyte = ratio;
+  }
+  LOAM_TRY(from, instant_of(arguments, "from"));
+  if (!from.empty()) request.effective_from = from;
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(rate, client->publish_rate(request));
+  if (session.json()) return session.print_json(rate);
+  return print_rates(session, {{rate}});
+}
+
+// The caller's own tenant where none is named, as the daemon has it.
+std::string tenant_of(const Session& session, const Arguments& arguments) {
+  const std::string named = arguments.operand(0);
+  return named.empty() ? session.tenant() : named;
+}
+
+Result<int> run_bill(Session& session, const Arguments& arguments) {
+  LOAM_TRY(from, instant_of(arguments, "from"));
+  LOAM_TRY(to, instant_of(arguments, "to"));
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(bill, client->bill(tenant_of(session, arguments), from, to));
+  if (session.json()) return session.print_json(bill);
+  session.out() << bill_text(bill, session.console().colour, session.width());
+  return 0;
+}
+
+Result<int> run_invoice_issue(Session& session, const Arguments& arguments) {
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(invoice, client->issue_invoice(arguments.operand(0)));
+  if (session.json()) return session.print_json(invoice);
+  session.out() << invoice_text(invoice, session.console().colour, session.width());
+  return 0;
+}
+
+Result<int> run_invoice_list(Session& session, const Arguments& arguments) {
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(list, client->invoices(tenant_of(session, arguments), arguments.text("after")));
+  if (session.json()) return session.print_json(list);
+  if (list.invoices.empty()) {
+    session.say("no invoices; issue one with: loam invoice issue TENANT");
+    return 0;
+  }
+  Table table({{"ID"},
+               {"TENANT"},
+               {"FROM (UTC)"},
+               {"TO (UTC)"},
+               {"ISSUED (UTC)"},
+               {"TOTAL", Align::right},
+               {""}});
+  for (const api::InvoiceView& invoice : list.invoices) {
+    table.add({invoice.id, invoice.tenant, instant_text(invoice.from), instant_text(invoice.to),
+               instant_text(invoice.issued_at), money_exact(invoice.total, invoice.currency),
+               invoice.currency});
+  }
+  session.out() << session.text_of(table);
+  if (!list.next.empty()) session.say("more: loam invoice list --after " + list.next);
+  return 0;
+}
+
+Result<int> run_invoice_show(Session& session, const Arguments& arguments) {
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(invoice, client->invoice(arguments.operand(0)));
+  if (session.json()) return session.print_json(invoice);
+  session.out() << invoice_text(invoice, session.console().colour, session.width());
+  return 0;
+}
+
+Result<int> run_ledger(Session& session, const Arguments& arguments) {
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(ledger, client->ledger(tenant_of(session, arguments), arguments.text("after")));
+  if (session.json()) return session.print_json(ledger);
+  session.out() << ledger_text(ledger, session.console().colour, session.width());
+  if (!ledger.next.empty())
+    session.say("more: loam ledger " + ledger.tenant + " --after " + ledger.next);
+  return 0;
+}
+
+const OptionGroup paging{"Which",
+                         {{"--after", "MARK", "the page that follows, as the page before says"}}};
+
+std::vector<Command> invoice_commands() {
+  const Operand maybe_tenant{"TENANT", "default: LOAM_TENANT, else the caller's own",
+                             Operand::Kind::maybe, "@tenant"};
+  return {
+      {"invoice issue", "Issue an invoice over what has not been invoiced yet", "",
+       "loam invoice issue acme", {{"TENANT", "a tenant", Operand::Kind::one, "@tenant"}}, {},
+       run_invoice_issue},
+      {"invoice list", "The invoices, newest first", "", "loam invoice list acme", {maybe_tenant},
+       {paging}, run_invoice_list},
+      {"invoice show", "One invoice with its lines", "", "loam invoice show i1",
+       {{"ID", "an invoice, as the list shows it"}}, {}, run_invoice_show},
+      {"ledger", "Every movement of a tenant's money, newest first", "", "loam ledger acme",
+       {maybe_tenant}, {paging}, run_ledger},
+  };
+}
+
+}  // namespace
+
+std::vector<Command> money_commands() {
+  const Operand maybe_tenant{"TENANT", "default: LOAM_TENANT, else the caller's own",
+                             Operand::Kind::maybe, "@tenant"};
+  std::vector<Command> commands{
+      {"bill", "What a tenant's tasks cost, line by line",
+       "Ends with the proof that billed seconds are run seconds. A day begins at midnight UTC.",
+       "loam bill acme\nloam bill acme --from 2026-03-01 --to 2026-04-01",
+       {maybe_tenant},
+       {{"When",
+         {{"--from", "INSTANT", "from then on; default: the beginning"},
+          {"--to", "INSTANT", "before then; default: now"}}}},
+       run_bill},
+      {"rate list", "The prices, with the instants from which they hold", "", "loam rate list", {},
+       {}, run_rate_list},
+      {"rate set", "Publish a price: what a CE-hour costs from now, or from then, on", "",
+       "loam rate set 0.02\nloam rate set 0.025 --from 2026-04-01 --currency EUR",
+       {{"PRICE", "of a CE-hour on demand, such as 0.02"}},
+       {{"Terms",
+         {{"--currency", "CODE", "default: USD"},
+          {"--ce-per-gib", "CE", "the CE that a GiB of device memory counts for; default: 1.25"},
+          {"--from", "INSTANT", "default: now"}}}},
+       run_rate_set},
+  };
+  for (Command& command : invoice_commands()) commands.push_back(std::move(command));
+  return commands;
+}
+
+}  // namespace loam::cli

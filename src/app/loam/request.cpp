@@ -1,0 +1,339 @@
+#include "app/loam/request.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "app/loam/human.hpp"
+#include "base/quantity.hpp"
+#include "base/time.hpp"
+
+namespace loam::cli {
+namespace {
+
+using Kind = Option::Kind;
+
+Error of_option(const std::string& option, const Error& error) {
+  return {error.kind, "--" + option + ": " + error.message, error.next_step};
+}
+
+// The value of an option that `parse` accepts.
+template <class Parse>
+Result<void> take(const Arguments& arguments, const std::string& option,
+                  std::optional<std::string>& out, Parse parse) {
+  if (!arguments.has(option)) return {};
+  const std::string text = arguments.text(option);
+  if (const auto value = parse(text); !value) return of_option(option, value.error());
+  out = text;
+  return {};
+}
+
+void take(const Arguments& arguments, const std::string& option, std::string& out) {
+  if (arguments.has(option)) out = arguments.text(option);
+}
+
+Result<void> take_count(const Arguments& arguments, const std::string& option, std::int64_t low,
+                        std::int64_t high, std::int64_t& out) {
+  if (!arguments.has(option)) return {};
+  const auto value = parse_decimal(arguments.text(option), 0, high, "whole number");
+  if (!value) return of_option(option, value.error());
+  if (*value < low) {
+    return invalid("--" + option + ": " + arguments.text(option) + " is too small",
+                   "use " + std::to_string(low) + " to " + std::to_string(high));
+  }
+  out = *value;
+  return {};
+}
+
+Result<std::pair<std::string, std::string>> split(const std::string& option,
+                                                  const std::string& text, const char* shape) {
+  const std::size_t sign = text.find('=');
+  if (sign == std::string::npos || sign == 0)
+    return invalid("--" + option + ": '" + text + "' has no name and value",
+                   "write it as " + std::string(shape));
+  return std::pair(text.substr(0, sign), text.substr(sign + 1));
+}
+
+Result<void> take_pairs(const Arguments& arguments, const std::string& option, const char* shape,
+                        std::map<std::string, std::string>& out) {
+  for (const std::string& text : arguments.list(option)) {
+    LOAM_TRY(pair, split(option, text, shape));
+    out[pair.first] = pair.second;
+  }
+  return {};
+}
+
+// NAME=VALUE, or NAME alone for the value that it has here.
+Result<void> take_variables(const Session& session, const Arguments& arguments,
+                            std::map<std::string, std::string>& out) {
+  for (const std::string& text : arguments.list("env")) {
+    if (text.find('=') != std::string::npos) {
+      LOAM_TRY(pair, split("env", text, "NAME=VALUE"));
+      out[pair.first] = pair.second;
+      continue;
+    }
+    const std::string value = session.variable(text.c_str());
+    if (text.empty() || value.empty())
+      return invalid("--env: '" + text + "' is not set here", "write it as NAME=VALUE");
+    out[text] = value;
+  }
+  return {};
+}
+
+// SOURCE:TARGET[:rw|:ro], or PATH for the same path on both sides.
+Result<api::MountRequest> mount_of(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ':') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  const Error fault = invalid("--mount: '" + text + "' is not a mount",
+                              "write it as SOURCE:TARGET or SOURCE:TARGET:rw");
+  api::MountRequest mount;
+  if (parts.size() > 1 && (parts.back() == "rw" || parts.back() == "ro")) {
+    mount.read_only = parts.back() == "ro";
+    parts.pop_back();
+  }
+  if (parts.size() > 2 || parts.front().empty() || parts.back().empty()) return fault;
+  std::error_code unknown;
+  mount.source = std::filesystem::absolute(parts.front(), unknown).lexically_normal().string();
+  if (unknown) return fault;
+  mount.target = parts.size() == 2 ? parts.back() : mount.source;
+  if (!mount.target.starts_with('/'))
+    return invalid("--mount: the target '" + mount.target + "' is not an absolute path",
+                   "start it with '/'");
+  return mount;
+}
+
+Result<api::TaskRequest> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return Error{ErrorKind::not_found, "cannot read the task file " + path,
+                 "check the path and its permissions"};
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  auto request = api::from_json<api::TaskRequest>(text);
+  if (!request)
+    return invalid(path + ": " + request.error().message,
+                   "the members are those of TaskRequest: see docs/cli.md");
+  return request;
+}
+
+Result<void> take_resources(const Arguments& arguments, api::TaskRequest& request) {
+  LOAM_CHECK(take(arguments, "ce", request.ce, parse_ce));
+  LOAM_CHECK(take(arguments, "share", request.share, parse_share));
+  LOAM_CHECK(take(arguments, "memory", request.memory, parse_memory));
+  LOAM_CHECK(take(arguments, "bandwidth", request.bandwidth, parse_share));
+  LOAM_CHECK(take(arguments, "cpu", request.cpu, parse_cpu));
+  LOAM_CHECK(take(arguments, "host-memory", request.host_memory, parse_memory));
+  LOAM_CHECK(take_count(arguments, "devices", 1, 1'000'000, request.devices));
+  take(arguments, "device", request.device);
+  take(arguments, "type", request.device_type);
+  take(arguments, "work-class", request.work_class);
+  take(arguments, "isolation", request.isolation);
+  if (arguments.has("burstable")) request.mode = "burstable";
+  // What is typed goes before what the file says of the other.
+  if (arguments.has("ce") && !arguments.has("share")) request.share.reset();
+  if (arguments.has("share") && !arguments.has("ce")) request.ce.reset();
+  if (request.ce && request.share)
+    return invalid("both --ce " + *request.ce + " and --share " + *request.share + " are asked for",
+                   "use --ce for compute, or --share for a part of one device");
+  if (!request.ce && !request.share)
+    return invalid("neither --ce nor --share is given",
+                   "say how much: --ce 25 for compute, or --share 0.3 of a device");
+  return {};
+}
+
+Result<void> take_times(const Arguments& arguments, api::TaskRequest& request) {
+  LOAM_CHECK(take(arguments, "time", request.time, parse_duration));
+  if (request.time && arguments.has("time") && parse_duration(*request.time)->ms == 0)
+    return invalid("--time: a task of " + *request.time + " cannot run", "ask for at least 1s");
+  LOAM_CHECK(take(arguments, "grace", request.grace, parse_duration));
+  LOAM_CHECK(take(arguments, "deadline", request.deadline, parse_instant));
+  LOAM_CHECK(take_count(arguments, "restarts", 0, 1000, request.restarts_max));
+  LOAM_CHECK(take_count(arguments, "segments", 1, 1'000'000, request.segments));
+  LOAM_CHECK(take_count(arguments, "gang", 1, 1'000'000, request.gang));
+  take(arguments, "every", request.recurrence);
+  return {};
+}
+
+// In a CI job, what it runs for becomes tags, where nobody said otherwise.
+void tag_by_job(const Session& session, api::TaskRequest& request) {
+  const auto tag = [&](const char* key, const char* variable) {
+    const std::string value = session.variable(variable);
+    if (!value.empty()) request.tags.try_emplace(key, value);
+  };
+  if (session.variable("GITHUB_ACTIONS") == "true") {
+    request.tags.try_emplace("ci", "github");
+    tag("repository", "GITHUB_REPOSITORY");
+    tag("workflow", "GITHUB_WORKFLOW");
+    tag("ref", "GITHUB_REF_NAME");
+    tag("run", "GITHUB_RUN_ID");
+  } else if (session.variable("GITLAB_CI") == "true") {
+    request.tags.try_emplace("ci", "gitlab");
+    tag("repository", "CI_PROJECT_PATH");
+    tag("workflow", "CI_JOB_NAME");
+    tag("ref", "CI_COMMIT_REF_NAME");
+    tag("run", "CI_PIPELINE_ID");
+  }
+}
+
+std::string when_it_starts(const api::QuoteView& quote) {
+  return quote.starts_now ? "now" : "later";
+}
+
+// What the request left open and the quote or the shape of a request filled in.
+std::string defaults_of(const api::QuoteView& quote, const api::TaskRequest& asked) {
+  std::string text;
+  const auto add = [&](bool given, const std::string& words) {
+    if (!given && !words.empty()) text += (text.empty() ? "" : ", ") + words;
+  };
+  const api::TaskRequest plain;
+  add(!asked.tenant.empty(), "tenant " + quote.tenant);
+  add(asked.time.has_value(), "time " + human_duration(quote.limit_ms));
+  add(asked.memory.has_value(), "memory " + memory_text(quote.memory_mib));
+  add(asked.cpu.has_value(), "cpu 1");
+  add(asked.host_memory.has_value(), "host-memory 2GiB");
+  add(asked.isolation != plain.isolation, "isolation any");
+  add(asked.mode != plain.mode, "strict");
+  add(asked.purchase_model != plain.purchase_model, "purchase " + quote.purchase_model);
+  add(asked.tariff != plain.tariff, "tariff " + quote.tariff);
+  add(asked.project != plain.project, "project " + asked.project);
+  add(asked.environment != plain.environment, "environment " + asked.environment);
+  return text;
+}
+
+}  // namespace
+
+std::vector<OptionGroup> request_options() {
+  return {
+      {"How much",
+       {{"--ce", "CE", "compute in CE; 100 CE = one A100-SXM-80GB"},
+        {"--share", "PART", "a part of one device instead: above 0, at most 1"},
+        {"--memory", "SIZE", "device memory, such as 10GiB; default: in proportion to the share"},
+        {"--time", "LENGTH", "longest run time, such as 2h or 90m; default: 1h"},
+        {"--bandwidth", "PART", "copy bandwidth share; default: the compute share"},
+        {"--cpu", "N", "CPUs beside the device, such as 1.5; default: 1"},
+        {"--host-memory", "SIZE", "the host's memory; default: 2GiB"},
+        {"--devices", "N", "devices that act as one; default: 1"},
+        {"--gang", "N", "members that start together or not at all; default: 1"}}},
+      {"Where",
+       {{"--device", "NAME", "this device: node/index or UUID", Kind::value, "@device"},
+        {"--type", "TYPE", "any device of this type"},
+        {"--work-class", "CLASS", "how it uses the device", Kind::value,
+         "general train prefill decode"},
+        {"--isolation", "LEVEL", "how neighbours are kept apart", Kind::value,
+         "any software hardware"},
+        {"--burstable", "", "take what idles on the device too", Kind::flag}}},
+      {"Terms",
+       {{"--purchase", "MODEL", "purchase model", Kind::value,
+         "on_demand reservation commitment spot"},
+        {"--tariff", "TARIFF", "price by the hour of day or not", Kind::value, "flat time_of_day"},
+        {"--class", "NAME", "service class; default: standard"},
+        {"--grace", "LENGTH", "between the notice and the kill; default: 30s"},
+        {"--restarts", "N", "new attempts after the loss of a device; default: 0"},
+        {"--deadline", "INSTANT", "be done by, UTC, such as 2026-03-02T00:00:00Z"},
+        {"--every", "CRON", "run again and again: a cron expression and a zone"},
+        {"--segments", "N", "a chain of pieces that each end in a checkpoint; default: 1"}}},
+      {"Who pays",
+       {{"--tenant", "NAME", "the tenant; default: LOAM_TENANT, else the caller's own",
+         Kind::value, "@tenant"},
+        {"--project", "NAME", "the project; default: default"},
+        {"--environment", "NAME", "production, test, …; default: default"},
+        {"--model", "NAME", "the AI model it is for"},
+        {"--tag", "KEY=VALUE", "a tag on the bill; may be given again", Kind::list}}},
+      {"The process",
+       {{"--name", "NAME", "a name for the task"},
+        {"--env", "NAME=VALUE", "an environment variable; NAME alone passes it on", Kind::list},
+        {"--workdir", "PATH", "the folder to start in; default: an empty one of its own",
+         Kind::value, "@path"},
+        {"--mount", "SRC:DST[:rw]", "a folder of the node, read-only unless rw", Kind::list,
+         "@path"},
+        {"--secret", "NAME=REF", "a variable from a secret reference", Kind::list},
+        {"--port", "N", "a port it serves", Kind::list},
+        {"--image", "DIGEST", "an image to run in"},
+        {"--file", "SPEC.json", "read the request from a file; options go before it", Kind::value,
+         "@path"}}},
+  };
+}
+
+Result<api::TaskRequest> request_of(const Session& session, const Arguments& arguments) {
+  api::TaskRequest request;
+  if (arguments.has("file")) {
+    LOAM_TRY(read, read_file(arguments.text("file")));
+    request = std::move(read);
+  }
+  if (!arguments.operands.empty()) request.command = arguments.operands;
+  LOAM_CHECK(take_resources(arguments, request));
+  LOAM_CHECK(take_times(arguments, request));
+  if (arguments.has("tenant") || request.tenant.empty()) request.tenant = session.tenant();
+  take(arguments, "project", request.project);
+  take(arguments, "environment", request.environment);
+  take(arguments, "model", request.model);
+  take(arguments, "name", request.name);
+  take(arguments, "workdir", request.working_directory);
+  take(arguments, "image", request.image);
+  take(arguments, "purchase", request.purchase_model);
+  take(arguments, "tariff", request.tariff);
+  take(arguments, "class", request.service_class);
+  LOAM_CHECK(take_pairs(arguments, "tag", "KEY=VALUE", request.tags));
+  LOAM_CHECK(take_pairs(arguments, "secret", "NAME=REFERENCE", request.secrets));
+  LOAM_CHECK(take_variables(session, arguments, request.env));
+  for (const std::string& text : arguments.list("mount")) {
+    LOAM_TRY(mount, mount_of(text));
+    request.mounts.push_back(std::move(mount));
+  }
+  for (const std::string& text : arguments.list("port")) {
+    const auto port = parse_decimal(text, 0, 65535, "port");
+    if (!port) return of_option("port", port.error());
+    request.ports.push_back(*port);
+  }
+  tag_by_job(session, request);
+  return request;
+}
+
+std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& asked, bool colour) {
+  const auto money = [&](const std::string& amount) {
+    return money_short(amount, quote.currency) + " " + quote.currency;
+  };
+  std::string why = quote.billable_ce + " CE × " + money_exact(quote.unit_price, quote.currency) +
+                    " " + quote.currency + " a CE-hour";
+  if (quote.discount_percent != "0") why += ", less " + quote.discount_percent + " %";
+  std::vector<std::string> numbers{money(quote.per_hour), money(quote.at_most),
+                                   when_it_starts(quote)};
+  const std::size_t width =
+      std::max({numbers[0].size(), numbers[1].size(), numbers[2].size()}) + 3;
+  const auto line = [&](const char* name, const std::string& number, const std::string& words) {
+    return styled(name, Style::dim, colour) + styled(number, Style::bold, colour) +
+           std::string(width - number.size(), ' ') + printable(words) + "\n";
+  };
+  const std::string where = quote.device + (quote.device_type.empty() ? "" : " (" + quote.device_type + ")");
+  std::string text =
+      line("per hour  ", numbers[0], why) +
+      line("at most   ", numbers[1],
+           "for " + human_duration(quote.limit_ms) + "; set aside first, what is left comes back") +
+      line("starts    ", numbers[2],
+           quote.starts_now ? "on " + where : "waits: " + quote.waits_for);
+  text += "\n" + facts_text({{"gets", percent(quote.share) + " of " + where + ", " +
+                                          memory_text(quote.memory_mib) + " of device memory = " +
+                                          quote.ce + " CE"},
+                             {"billed", quote.billable_ce + " CE: the greater of the CE and " +
+                                            quote.ce_per_gibibyte + " CE for each GiB"},
+                             {"filled in", defaults_of(quote, asked)}},
+                            colour);
+  return text;
+}
+
+std::string quote_line(const api::QuoteView& quote) {
+  return "quote: " + money_short(quote.per_hour, quote.currency) + " " + quote.currency +
+         " per hour, at most " + money_short(quote.at_most, quote.currency) + " " +
+         quote.currency + " in " + human_duration(quote.limit_ms) + ", " +
+         (quote.starts_now ? "starts now on " + printable(quote.device)
+                           : "waits: " + printable(quote.waits_for)) +
+         " (" + percent(quote.share) + ", " + memory_text(quote.memory_mib) + ")";
+}
+
+}  // namespace loam::cli

@@ -1,0 +1,88 @@
+// quote, run, submit.
+#include "app/loam/commands.hpp"
+#include "app/loam/follow.hpp"
+#include "app/loam/human.hpp"
+#include "app/loam/request.hpp"
+
+namespace loam::cli {
+namespace {
+
+Result<int> run_quote(Session& session, const Arguments& arguments) {
+  LOAM_TRY(request, request_of(session, arguments));
+  // What it costs does not hang on what is run.
+  if (request.command.empty()) request.command = {"true"};
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(quote, client->quote(request));
+  if (session.json()) return session.print_json(quote);
+  session.out() << quote_text(quote, request, session.console().colour);
+  return 0;
+}
+
+Result<api::TaskRequest> request_with_command(const Session& session, const Arguments& arguments) {
+  LOAM_TRY(request, request_of(session, arguments));
+  if (request.command.empty())
+    return invalid("there is no program to run", "name it after --, such as: -- python3 train.py");
+  return request;
+}
+
+Result<int> run_run(Session& session, const Arguments& arguments) {
+  LOAM_TRY(request, request_with_command(session, arguments));
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(quote, client->quote(request));
+  session.say(quote_line(quote));
+  LOAM_TRY(task, client->submit(request, arguments.text("key")));
+  session.say(task.id + " submitted" +
+              (quote.starts_now ? std::string() : "; it waits: " + printable(quote.waits_for)));
+  return follow(session, task);
+}
+
+Result<int> run_submit(Session& session, const Arguments& arguments) {
+  LOAM_TRY(request, request_with_command(session, arguments));
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(task, client->submit(request, arguments.text("key")));
+  if (session.json()) return session.print_json(task);
+  session.out() << task.id << "\n";
+  return 0;
+}
+
+std::vector<OptionGroup> with_key() {
+  auto groups = request_options();
+  groups.back().options.push_back(
+      {"--key", "TEXT", "idempotency key: the same key again has no second effect"});
+  return groups;
+}
+
+}  // namespace
+
+std::vector<Command> request_commands() {
+  const Operand program{"CMD…", "the program and its arguments, after --",
+                        Operand::Kind::program};
+  return {
+      {"quote", "What would run where, when, and at what price",
+       "Nothing is set aside and nothing starts. The defaults that were filled in are shown.",
+       "loam quote --ce 25 --memory 10GiB --time 2h\n"
+       "loam quote --share 0.3 --tenant acme",
+       {program},
+       request_options(),
+       run_quote},
+      {"run", "Run a program on a slice of a device and follow it to its end",
+       "Prints a quote first, then streams the program's output to the same streams here and\n"
+       "ends with its exit status (see: loam help exit-codes). Ctrl-C stops the task cleanly,\n"
+       "with its grace period; a second Ctrl-C leaves it to itself.\n"
+       "With --json the task's document is the standard output; all else goes to the error stream.",
+       "loam run --share 0.3 --time 10m -- ./train --epochs 3\n"
+       "loam run --ce 25 --memory 10GiB --mount /data:/data --env SEED=7 -- python3 train.py",
+       {program},
+       with_key(),
+       run_run},
+      {"submit", "Submit a task and print its id",
+       "",
+       "loam submit --ce 25 --time 2h --name nightly -- ./train\n"
+       "loam submit --file task.json",
+       {program},
+       with_key(),
+       run_submit},
+  };
+}
+
+}  // namespace loam::cli

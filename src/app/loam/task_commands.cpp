@@ -1,0 +1,198 @@
+// ps, show, logs, stop, pause, resume, top.
+#include <algorithm>
+
+#include "app/loam/commands.hpp"
+#include "app/loam/human.hpp"
+#include "app/loam/logs.hpp"
+#include "app/loam/session.hpp"
+#include "app/loam/top.hpp"
+#include "base/quantity.hpp"
+
+namespace loam::cli {
+namespace {
+
+using Kind = Option::Kind;
+
+constexpr std::int64_t page_default = 50;
+constexpr std::int64_t page_most = 500;  // the API's own limit on a page
+
+Table task_table() {
+  return Table({{"ID"},
+                {"NAME"},
+                {"TENANT"},
+                {"STATE"},
+                {"DEVICE"},
+                {"SHARE", Align::right},
+                {"MEMORY", Align::right},
+                {"TIME", Align::right},
+                {"COST", Align::right},
+                {""},
+                {"COMMAND", Align::left, true}});
+}
+
+void add_task(Table& table, const api::TaskView& task) {
+  const bool placed = !task.device.empty();
+  const std::string state = task.state == "finished" ? task.outcome : task.state;
+  table.add({task.id, task.name, task.tenant, Cell(state, style_of(task)), task.device,
+             placed ? percent(task.share) : "", placed ? memory_text(task.memory_mib) : "",
+             human_duration(task.run_ms), money_short(task.cost, task.currency), task.currency,
+             command_text(task.command)});
+}
+
+Result<int> run_ps(Session& session, const Arguments& arguments) {
+  api::TaskQuery query;
+  query.tenant = session.tenant();
+  query.name = arguments.text("name");
+  query.after = arguments.text("after");
+  query.state = arguments.text("state");
+  const bool all = arguments.has("all");
+  if (query.state.empty() && !all && query.name.empty())
+    query.state = "waiting,starting,running,stopping,paused";
+  const auto limit = parse_decimal(arguments.text("limit", std::to_string(page_default)), 0,
+                                   page_most, "number of tasks");
+  if (!limit || *limit == 0)
+    return invalid("--limit: '" + arguments.text("limit") + "' is not a number of tasks",
+                   "use 1 to " + std::to_string(page_most));
+  query.limit = *limit;
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(page, client->tasks(query));
+  if (session.json()) return session.print_json(page);
+  if (page.tasks.empty()) {
+    session.say(all ? "no tasks" : "no live tasks; those that have finished: loam ps --all");
+    return 0;
+  }
+  Table table = task_table();
+  for (const api::TaskView& task : page.tasks) add_task(table, task);
+  session.out() << session.text_of(table);
+  if (!page.next.empty()) session.say("more: loam ps --after " + page.next + (all ? " --all" : ""));
+  return 0;
+}
+
+Result<int> run_show(Session& session, const Arguments& arguments) {
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(task, client->task(arguments.operand(0)));
+  if (session.json()) return session.print_json(task);
+  const auto money = [&](const std::string& amount) {
+    return amount.empty() ? "" : money_exact(amount, task.currency) + " " + task.currency;
+  };
+  std::string share;
+  if (!task.device.empty()) {
+    share = percent(task.share) + " promised";
+    if (task.share_measured) share += ", " + percent(*task.share_measured) + " measured";
+  }
+  std::string state = task.state;
+  if (task.state == "finished") {
+    state = task.outcome;
+    if (task.outcome == "failed" || task.exit_code != 0)
+      state += ", exit code " + std::to_string(task.exit_code);
+  }
+  session.out() << facts_text(
+      {{"task", task.id + (task.name.empty() ? "" : " (" + task.name + ")")},
+       {"state", Cell(state, style_of(task))},
+       {task.state == "waiting" ? "waits" : "why", task.reason},
+       {"command", command_text(task.command)},
+       {"tenant", task.tenant + " / " + task.project + " / " + task.environment +
+                      (task.model.empty() ? "" : " / " + task.model)},
+       {"device", task.device + (task.device_type.empty() ? "" : " (" + task.device_type + ")")},
+       {"isolation", task.isolation},
+       {"share", share},
+       {"memory", task.memory_mib == 0 ? "" : memory_text(task.memory_mib)},
+       {"compute", task.ce + " CE, billed " + task.billable_ce + " CE"},
+       {"submitted", instant_text(task.submitted_at)},
+       {"started", instant_text(task.started_at)},
+       {"finished", instant_text(task.finished_at)},
+       {"ran", human_duration(task.run_ms) + " of at most " + human_duration(task.limit_ms) +
+                   " in " + count_of(task.attempts, "attempt")},
+       {"cost", money(task.cost) + ", " + task.purchase_model + ", " + task.tariff},
+       {"held", money(task.held)}},
+      session.console().colour);
+  return 0;
+}
+
+using Verb = Result<api::TaskView> (api::Client::*)(const std::string&);
+
+// Asks for each; goes on after a fault and ends with the first one's status.
+Result<int> ask_of_each(Session& session, const Arguments& arguments, Verb verb, const char* done) {
+  LOAM_TRY(client, session.client());
+  api::TaskPage page;
+  std::optional<Error> fault;
+  for (const std::string& id : arguments.operands) {
+    auto task = (client->*verb)(id);
+    if (task) {
+      if (!session.json()) session.say(id + " " + done + ": " + task->state);
+      page.tasks.push_back(std::move(*task));
+      continue;
+    }
+    if (fault) session.say("error: " + fault->message);
+    fault = task.error();
+  }
+  if (session.json()) session.print_json(page);
+  if (fault) return *fault;
+  return 0;
+}
+
+Result<int> run_stop(Session& session, const Arguments& arguments) {
+  return ask_of_each(session, arguments, &api::Client::stop, "asked to stop");
+}
+Result<int> run_pause(Session& session, const Arguments& arguments) {
+  return ask_of_each(session, arguments, &api::Client::pause, "asked to pause");
+}
+Result<int> run_resume(Session& session, const Arguments& arguments) {
+  return ask_of_each(session, arguments, &api::Client::resume, "resumed");
+}
+
+const Operand task_id{"ID", "a task, such as t17", Operand::Kind::one, "@task"};
+const Operand task_ids{"ID", "tasks, such as t17", Operand::Kind::many, "@task"};
+
+Command verb(const char* name, const char* summary, const char* example,
+             Result<int> (*run)(Session&, const Arguments&)) {
+  return {name, summary, "", example, {task_ids}, {}, run};
+}
+
+}  // namespace
+
+Style style_of(const api::TaskView& task) {
+  if (task.state == "running") return Style::good;
+  if (task.state != "finished") return Style::warn;
+  if (task.outcome == "succeeded") return Style::plain;
+  return task.outcome == "stopped" ? Style::dim : Style::bad;
+}
+
+std::vector<Command> task_commands() {
+  return {
+      {"ps", "List tasks, newest first", "Without --all or a filter: those that have not finished.",
+       "loam ps\nloam ps --all --tenant acme --limit 200\nloam ps --state waiting",
+       {},
+       {{"Which",
+         {{"--all,-a", "", "finished ones too", Kind::flag},
+          {"--state", "STATES", "waiting, starting, running, stopping, paused, finished; several "
+                                "with commas"},
+          {"--name", "NAME", "of that name"},
+          {"--tenant", "NAME", "of that tenant", Kind::value, "@tenant"},
+          {"--limit", "N", "of a page, 1 to 500; default: 50"},
+          {"--after", "MARK", "the page that follows, as the page before says"}}}},
+       run_ps},
+      {"show", "All there is to know of one task", "", "loam show t17", {task_id}, {}, run_show},
+      {"logs", "What a task has written",
+       "Its standard output goes to standard output, its error stream to the error stream.",
+       "loam logs t17\nloam logs -f t17",
+       {task_id},
+       {{"What",
+         {{"--follow,-f", "", "go on until the task ends", Kind::flag},
+          {"--stream", "NAME", "one of its streams only", Kind::value, "stdout stderr"},
+          {"--offset", "BYTES", "begin there; with --stream"}}}},
+       run_logs},
+      verb("stop", "End tasks, with their grace period", "loam stop t17 t18", run_stop),
+      verb("pause", "Take tasks off their devices; paused time costs storage only",
+           "loam pause t17", run_pause),
+      verb("resume", "Let paused tasks go on", "loam resume t17", run_resume),
+      {"top", "Devices and the tasks on them, live",
+       "On a terminal it redraws each second until Ctrl-C or q; elsewhere it prints once.",
+       "loam top\nloam top --once",
+       {},
+       {{"How", {{"--once", "", "print once and end", Kind::flag}}}},
+       run_top},
+  };
+}
+
+}  // namespace loam::cli

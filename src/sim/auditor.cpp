@@ -1,0 +1,500 @@
+#include "sim/auditor.hpp"
+
+#include <algorithm>
+
+#include "base/time.hpp"
+
+namespace loam::sim {
+namespace {
+
+Money& balance_in(std::map<Account, Money>& balances, const Account& account) {
+  return balances.try_emplace(account, Money::zero(account.currency)).first->second;
+}
+
+}  // namespace
+
+void Auditor::fail(int rule, const std::string& what) {
+  if (!broken_.empty()) return;
+  broken_ = "rule " + std::to_string(rule) + ": " + what + " (record " + std::to_string(sequence_) +
+            ", " + to_text(now_) + ")";
+}
+
+Auditor::TaskBook* Auditor::task(TaskId id, int rule) {
+  const auto found = tasks_.find(id);
+  if (found != tasks_.end()) return &found->second;
+  fail(rule, id.text() + " is spoken of but not alive");
+  return nullptr;
+}
+
+Auditor::LeaseBook* Auditor::lease(LeaseId id, int rule) {
+  const auto found = leases_.find(id);
+  if (found != leases_.end()) return &found->second;
+  fail(rule, id.text() + " is spoken of but over");
+  return nullptr;
+}
+
+void Auditor::hear(const Record& record) {
+  if (record.sequence != sequence_ + 1) fail(12, "the journal's numbers have a gap");
+  if (record.at < now_) fail(12, "the journal's clock fell to " + to_text(record.at));
+  sequence_ = record.sequence;
+  now_ = record.at;
+  ++records_;
+  std::visit([&](const auto& event) { on(record, event); }, record.event);
+}
+
+void Auditor::on(const Record&, const NodeAttached& event) {
+  nodes_.push_back(event.name);
+}
+
+void Auditor::on(const Record&, const DeviceAttached& event) {
+  if (event.device.value > devices_.size()) devices_.resize(event.device.value);
+  DeviceBook& device = devices_[event.device.value - 1];
+  if (!device.leases.empty() && device.facts != event.facts) {
+    fail(1, event.facts.uuid + " changed its facts under its leases");
+  }
+  device.facts = event.facts;
+  device.name = nodes_.at(event.node.value - 1) + "/" + std::to_string(event.index);
+  device.healthy = true;
+}
+
+void Auditor::on(const Record&, const DeviceHealthChanged& event) {
+  devices_.at(event.device.value - 1).healthy = event.health == DeviceHealth::healthy;
+}
+
+void Auditor::on(const Record&, const DeviceDrainChanged& event) {
+  devices_.at(event.device.value - 1).draining = event.draining;
+}
+
+void Auditor::on(const Record&, const TenantCreated& event) {
+  tenants_.emplace_back();
+  TenantBook& tenant = tenants_.back();
+  tenant.spec = event.spec;
+  tenant.uninvoiced = tenant.overrun = Money::zero(event.spec.currency);
+}
+
+void Auditor::on(const Record&, const TenantChanged& event) {
+  tenants_.at(event.tenant.value - 1).spec = event.spec;
+}
+
+void Auditor::on(const Record&, const RateCardPublished& event) {
+  cards_.push_back(event.card);
+  // A hold reckons with the prices known when it is made; what is running may now pass it.
+  for (auto& [id, book] : tasks_) book.may_overrun = true;
+}
+
+const RateCard* Auditor::card_at(Currency currency, Instant instant) const {
+  const RateCard* in_force = nullptr;
+  for (const RateCard& card : cards_) {
+    if (card.currency != currency || card.effective_from > instant) continue;
+    if (in_force == nullptr || card.effective_from >= in_force->effective_from) in_force = &card;
+  }
+  return in_force;
+}
+
+void Auditor::on(const Record&, const TransactionPosted& event) {
+  const Transaction& transaction = event.transaction;
+  std::map<Currency, Money> sums;
+  for (const Posting& posting : transaction.postings) {
+    const Currency currency = posting.amount.currency();
+    sums.try_emplace(currency, Money::zero(currency)).first->second += posting.amount;
+    balance_in(balances_, posting.account) += posting.amount;
+  }
+  for (const auto& [currency, sum] : sums) {
+    if (!sum.is_zero()) fail(9, transaction.id.text() + " is off by " + to_text(sum));
+  }
+  TenantBook& tenant = tenants_.at(transaction.tenant.value - 1);
+  if (transaction.task.valid()) {
+    TaskBook* book = task(transaction.task, 9);
+    if (book == nullptr) return;
+    for (const Posting& posting : transaction.postings) {
+      if (posting.account.kind == AccountKind::held) book->held += posting.amount;
+      if (posting.account.kind == AccountKind::revenue) book->charged += posting.amount;
+      const bool beyond_hold = transaction.kind == TransactionKind::charge &&
+                               posting.account.kind == AccountKind::wallet;
+      if (!beyond_hold) continue;
+      tenant.overrun -= posting.amount;
+      const auto held_by = leases_.find(book->lease);
+      const bool late = held_by != leases_.end() &&
+                        now_ > held_by->second.stop_at + book->spec.grace + Duration::seconds(10);
+      if (!late && !book->may_overrun && posting.amount.is_negative()) {
+        fail(9, book->id.text() + " was charged " + to_text(-posting.amount) +
+                    " beyond its hold without a reason");
+      }
+    }
+    if (book->held.is_negative()) fail(9, book->id.text() + " holds " + to_text(book->held));
+  }
+  check_wallet(transaction.tenant);
+}
+
+void Auditor::check_wallet(TenantId id) {
+  const TenantBook& tenant = tenants_.at(id.value - 1);
+  const Currency currency = tenant.spec.currency;
+  const Money wallet = balance_in(balances_, {AccountKind::wallet, id, currency});
+  const Money floor = -(tenant.spec.credit_limit + tenant.overrun);
+  if (wallet < floor) {
+    fail(9, "the wallet of " + tenant.spec.name + " fell to " + to_text(wallet) +
+                " and may not pass " + to_text(floor));
+  }
+}
+
+void Auditor::on(const Record&, const TaskAccepted& event) {
+  if (event.task <= last_task_) fail(3, event.task.text() + " was given out before");
+  last_task_ = event.task;
+  ++tasks_accepted_;
+  TaskBook book;
+  book.id = event.task;
+  book.tenant = event.tenant;
+  book.spec = event.spec;
+  book.held = book.rated = book.charged =
+      Money::zero(tenants_.at(event.tenant.value - 1).spec.currency);
+  tasks_.emplace(event.task, std::move(book));
+}
+
+void Auditor::check_quota(const TenantBook& tenant) {
+  const Quota& quota = tenant.spec.quota;
+  if ((quota.ce && tenant.ce_used > *quota.ce) ||
+      (quota.memory && tenant.memory_used > *quota.memory) ||
+      (quota.tasks && tenant.running > *quota.tasks)) {
+    fail(7, tenant.spec.name + " uses " + to_text(tenant.ce_used) + " CE, " +
+                to_text(tenant.memory_used) + " and " + std::to_string(tenant.running) +
+                " tasks, more than its quota");
+  }
+}
+
+void Auditor::on(const Record& record, const LeaseGranted& event) {
+  TaskBook* book = task(event.task, 3);
+  if (book == nullptr) return;
+  if (book->stage != Stage::waiting) fail(4, event.task.text() + " got a lease without waiting");
+  if (book->epoch.value + 1 != event.epoch.value) fail(4, event.lease.text() + " skips an epoch");
+  if (event.lease <= last_lease_) fail(4, event.lease.text() + " was given out before");
+  last_lease_ = event.lease;
+  book->stage = Stage::leased;
+  book->lease = event.lease;
+  book->epoch = event.epoch;
+  book->may_overrun = false;
+  TenantBook& tenant = tenants_.at(book->tenant.value - 1);
+  LeaseBook entry;
+  entry.task = event.task;
+  entry.tenant = book->tenant;
+  entry.slices = event.slices;
+  entry.ce = event.ce;
+  entry.billable = event.billable_ce;
+  entry.granted_at = record.at;
+  entry.stop_at = Instant{0};
+  for (const Slice& slice : event.slices) {
+    DeviceBook& device = devices_.at(slice.device.value - 1);
+    device.used += slice.share;
+    device.memory_used += slice.memory;
+    device.leases.insert(event.lease);
+    tenant.memory_used += slice.memory;
+    if (device.used > whole_device || device.memory_used > device.facts.memory) {
+      fail(1, device.name + " is full: " + to_text(device.used) + " and " +
+                  to_text(device.memory_used) + " are given away");
+    }
+    if (!device.healthy || device.draining) fail(1, device.name + " takes no leases, and got one");
+    if (slice.share.value <= 0 || slice.memory.value <= 0) fail(1, "an empty slice");
+  }
+  tenant.ce_used += event.ce;
+  ++tenant.running;
+  check_quota(tenant);
+  leases_.emplace(event.lease, std::move(entry));
+}
+
+void Auditor::on(const Record& record, const AttemptStarted& event) {
+  LeaseBook* book = lease(event.lease, 4);
+  if (book == nullptr) return;
+  if (book->started_at) fail(4, event.lease.text() + " started twice");
+  if (event.started_at < book->granted_at || event.started_at > record.at) {
+    fail(8, event.lease.text() + " started before it was granted, or in the future");
+  }
+  book->started_at = book->rated_until = event.started_at;
+  book->stop_at = event.stop_at;
+}
+
+void Auditor::on(const Record&, const StopRequested& event) {
+  lease(event.lease, 4);
+}
+
+// The amount of this record must be what one multiplication over the whole time under this card
+// gives, less what the records before it gave.
+void Auditor::check_rating(const LeaseBook& book, const UsageRecord& usage, const RateCard& card) {
+  const TenantBook& tenant = tenants_.at(book.tenant.value - 1);
+  const Instant from = book.card_from.at(card.id.value);
+  const Int128 ce_ms = static_cast<Int128>(book.billable.value) * (usage.to - from).ms;
+  const Int128 part = 10'000 - tenant.spec.discount.value;
+  const Int128 divisor = static_cast<Int128>(1000) * 3'600'000 * 10'000;
+  const Int128 product = card.on_demand.units() * ce_ms * part;
+  const Int128 sum = book.card_net.at(card.id.value).units();
+  const Int128 off = sum * divisor - product;
+  if (off * 2 > divisor || -off * 2 > divisor) {
+    fail(8, usage.id.text() + " brings its lease to " +
+                to_text(Money(sum, card.currency)) + ", which is not what the time is worth");
+  }
+}
+
+void Auditor::on(const Record& record, const UsageRated& event) {
+  const UsageRecord& usage = event.record;
+  LeaseBook* book = lease(usage.lease, 8);
+  TaskBook* owner = task(usage.task, 8);
+  if (book == nullptr || owner == nullptr) return;
+  if (usage.id <= last_usage_) fail(8, usage.id.text() + " was given out before");
+  last_usage_ = usage.id;
+  if (!book->started_at) {
+    fail(8, usage.lease.text() + " never started and is billed");
+    return;
+  }
+  if (usage.from != book->rated_until || usage.to == usage.from) {
+    fail(8, usage.id.text() + " begins at " + to_text(usage.from) + " where " +
+                to_text(book->rated_until) + " was rated");
+  }
+  if (usage.to > record.at) fail(8, usage.id.text() + " bills the future");
+  if (usage.to < *book->started_at) fail(8, usage.id.text() + " goes back before the start");
+  if (usage.billable_ce != book->billable) fail(8, usage.id.text() + " bills another amount of CE");
+  // A correction runs backwards: it begins where rating stood and ends earlier.
+  const Instant inside = std::min(usage.from, usage.to);
+  const RateCard* card = card_at(usage.net.currency(), inside);
+  if (card == nullptr || card->id != usage.card || card->on_demand != usage.unit_price) {
+    fail(8, usage.id.text() + " is not priced by the card in force at " + to_text(inside));
+    return;
+  }
+  const RateCard* at_end = card_at(usage.net.currency(), std::max(usage.from, usage.to) - Duration{1});
+  if (at_end != card) fail(8, usage.id.text() + " runs over a change of price");
+  book->card_from.try_emplace(card->id.value, inside);
+  book->card_net.try_emplace(card->id.value, Money::zero(card->currency)).first->second += usage.net;
+  book->rated_until = usage.to;
+  book->billed += usage.to - usage.from;
+  owner->rated += usage.net;
+  tenants_.at(book->tenant.value - 1).uninvoiced += usage.net;
+  check_rating(*book, usage, *card);
+}
+
+void Auditor::on(const Record& record, const LeaseEnded& event) {
+  LeaseBook* book = lease(event.lease, 4);
+  if (book == nullptr) return;
+  TaskBook* owner = task(book->task, 3);
+  if (owner == nullptr) return;
+  if (owner->lease != event.lease) fail(4, event.lease.text() + " is not its task's lease");
+  if (event.ended_at > record.at) fail(8, event.lease.text() + " ended in the future");
+  if (book->started_at) {
+    const Duration ran = event.ended_at - *book->started_at;
+    if (book->rated_until != event.ended_at || book->billed != ran) {
+      fail(8, event.lease.text() + " ran " + to_text(ran) + " and is billed for " +
+                  to_text(book->billed));
+    }
+    owner->ran += ran;
+  }
+  TenantBook& tenant = tenants_.at(book->tenant.value - 1);
+  for (const Slice& slice : book->slices) {
+    DeviceBook& device = devices_.at(slice.device.value - 1);
+    device.used -= slice.share;
+    device.memory_used -= slice.memory;
+    device.leases.erase(event.lease);
+    tenant.memory_used -= slice.memory;
+  }
+  tenant.ce_used -= book->ce;
+  --tenant.running;
+  billed_[event.lease] = book->billed;
+  owner->stage = Stage::between;
+  owner->lease = LeaseId{};
+  leases_.erase(event.lease);
+}
+
+void Auditor::on(const Record&, const TaskRequeued& event) {
+  TaskBook* book = task(event.task, 3);
+  if (book == nullptr) return;
+  if (book->stage != Stage::between && book->stage != Stage::paused) {
+    fail(3, event.task.text() + " went back to the queue out of nowhere");
+  }
+  book->stage = Stage::waiting;
+}
+
+void Auditor::on(const Record&, const TaskPaused& event) {
+  TaskBook* book = task(event.task, 3);
+  if (book == nullptr) return;
+  if (book->stage != Stage::between && book->stage != Stage::waiting) {
+    fail(3, event.task.text() + " is paused while it has a lease");
+  }
+  if (!book->held.is_zero()) fail(9, event.task.text() + " is paused and holds " + to_text(book->held));
+  book->stage = Stage::paused;
+}
+
+void Auditor::on(const Record&, const TaskFinished& event) {
+  TaskBook* book = task(event.task, 3);
+  if (book == nullptr) return;
+  if (book->stage == Stage::leased) fail(3, event.task.text() + " ended while it has a lease");
+  if (event.outcome == TaskOutcome::none) fail(3, event.task.text() + " ended without an outcome");
+  if (!book->held.is_zero()) fail(9, event.task.text() + " ended and holds " + to_text(book->held));
+  if (book->rated != book->charged) {
+    fail(9, event.task.text() + " used " + to_text(book->rated) + " and was charged " +
+                to_text(book->charged));
+  }
+  tasks_.erase(event.task);
+}
+
+void Auditor::on(const Record&, const InvoiceIssued& event) {
+  const Invoice& invoice = event.invoice;
+  if (invoice.id.value != last_invoice_.value + 1) fail(10, invoice.id.text() + " leaves a gap");
+  last_invoice_ = invoice.id;
+  TenantBook& tenant = tenants_.at(invoice.tenant.value - 1);
+  Money net = Money::zero(invoice.currency);
+  Money payable = Money::zero(invoice.currency);
+  Int128 unit = 1;
+  for (int i = invoice.currency.exponent(); i < Money::decimals; ++i) unit *= 10;
+  for (const InvoiceLine& line : invoice.lines) {
+    net += line.net;
+    payable += line.payable;
+    const Int128 off = line.net.units() - line.payable.units();
+    if (off >= unit || -off >= unit || line.payable.units() % unit != 0) {
+      fail(9, invoice.id.text() + " has a line of " + to_text(line.net) + " payable as " +
+                  to_text(line.payable));
+    }
+  }
+  if (payable != invoice.total) {
+    fail(9, invoice.id.text() + " totals " + to_text(invoice.total) + " over lines of " +
+                to_text(payable));
+  }
+  if (net != tenant.uninvoiced) {
+    fail(9, invoice.id.text() + " bills " + to_text(net) + " where " +
+                to_text(tenant.uninvoiced) + " was charged");
+  }
+  tenant.uninvoiced = Money::zero(invoice.currency);
+}
+
+void Auditor::on(const Record& record, const RequestRecorded& event) {
+  const auto [at, fresh] = requests_.try_emplace({event.scope, event.key}, record.at);
+  if (!fresh) fail(11, "the request '" + event.key + "' took effect twice");
+}
+
+void Auditor::on(const Record& record, const RequestsForgotten& event) {
+  if (event.before + Duration::hours(24) > record.at && requests_.size() < 1'000'000) {
+    fail(11, "requests were forgotten within a day");
+  }
+  std::erase_if(requests_, [&](const auto& entry) { return entry.second <= event.before; });
+}
+
+void Auditor::compare(const Seen& seen) {
+  for (const auto& [id, book] : tasks_) {
+    if (book.rated != book.charged) {
+      fail(9, id.text() + " used " + to_text(book.rated) + " and was charged " +
+                  to_text(book.charged));
+    }
+    if (book.stage == Stage::between) fail(3, id.text() + " is in no state");
+  }
+  if (seen.tasks.size() != tasks_.size()) fail(3, "the engine has another number of tasks");
+  for (const Task& theirs : seen.tasks) {
+    const TaskBook* mine = task(theirs.id, 3);
+    if (mine == nullptr) return;
+    const bool leased = theirs.state == TaskState::starting || theirs.state == TaskState::running ||
+                        theirs.state == TaskState::stopping;
+    const bool same = leased ? mine->stage == Stage::leased
+                             : mine->stage == (theirs.state == TaskState::paused ? Stage::paused
+                                                                                 : Stage::waiting);
+    if (!same || mine->lease != theirs.lease) fail(3, theirs.id.text() + " is in another state");
+    if (mine->held != theirs.held || mine->charged != theirs.charged) {
+      fail(9, theirs.id.text() + " has other money in the engine's books");
+    }
+  }
+  for (const Device& theirs : seen.devices) {
+    const DeviceBook& mine = devices_.at(theirs.id.value - 1);
+    if (mine.used != theirs.used || mine.memory_used != theirs.memory_used ||
+        mine.leases.size() != theirs.leases) {
+      fail(1, mine.name + " is used otherwise in the engine's books");
+    }
+  }
+  for (const Tenant& theirs : seen.tenants) {
+    const TenantBook& mine = tenants_.at(theirs.id.value - 1);
+    if (mine.ce_used != theirs.ce_used || mine.memory_used != theirs.memory_used ||
+        mine.running != theirs.tasks_running) {
+      fail(7, mine.spec.name + " uses another amount in the engine's books");
+    }
+  }
+  for (const auto& [account, amount] : seen.balances) {
+    if (balance_in(balances_, account) != amount) {
+      fail(9, to_text(account) + " is " + to_text(amount) + " in the engine's books and " +
+                  to_text(balance_in(balances_, account)) + " by its postings");
+    }
+  }
+  for (const auto& [account, amount] : balances_) {
+    if (!amount.is_zero() && seen.balances.count(account) == 0) {
+      fail(9, to_text(account) + " is missing in the engine's books");
+    }
+  }
+}
+
+void Auditor::check_drained() {
+  if (!tasks_.empty()) {
+    fail(3, std::to_string(tasks_.size()) + " tasks never ended, the first is " +
+                tasks_.begin()->first.text());
+  }
+  if (!leases_.empty()) fail(4, leases_.begin()->first.text() + " was never given back");
+  for (const DeviceBook& device : devices_) {
+    if (device.used.value != 0 || device.memory_used.value != 0) {
+      fail(1, device.name + " is in use by nobody");
+    }
+  }
+  for (const auto& [account, amount] : balances_) {
+    if (account.kind == AccountKind::held && !amount.is_zero()) {
+      fail(9, to_text(account) + " still holds " + to_text(amount));
+    }
+  }
+}
+
+bool Auditor::fits_somewhere(const TaskSpec& spec, MilliCe& ce, Mebibytes& memory,
+                             bool empty) const {
+  const ResourceRequest& request = spec.request;
+  for (const DeviceBook& device : devices_) {
+    if (!device.healthy || device.draining) continue;
+    if (!request.device_type.empty() && request.device_type != device.facts.type) continue;
+    if (!request.device.empty() && request.device != device.name &&
+        request.device != device.facts.uuid) {
+      continue;
+    }
+    const std::int64_t worth = device.facts.factors.of(request.work_class).value;
+    const std::int64_t share = request.share
+                                   ? request.share->value
+                                   : std::max<std::int64_t>(1, request.ce->value * 1000 / worth);
+    const std::int64_t mib =
+        request.memory ? request.memory->value
+                       : std::max<std::int64_t>(1, share * device.facts.memory.value / 1000);
+    const std::int64_t used = empty ? 0 : device.used.value;
+    const std::int64_t mib_used = empty ? 0 : device.memory_used.value;
+    if (used + share > 1000 || mib_used + mib > device.facts.memory.value) continue;
+    ce = request.ce ? *request.ce : MilliCe{std::max<std::int64_t>(1, share * worth / 1000)};
+    memory = Mebibytes{mib};
+    return true;
+  }
+  return false;
+}
+
+void Auditor::check_nothing_idles() {
+  // First come, first served: the first task of each tenant in turn, until one finds no room.
+  std::set<TenantId> tried;
+  for (const auto& [id, book] : tasks_) {
+    if (book.stage != Stage::waiting || !tried.insert(book.tenant).second) continue;
+    MilliCe ce;
+    Mebibytes memory;
+    if (!fits_somewhere(book.spec, ce, memory, true)) continue;  // no device there could hold it
+    if (!fits_somewhere(book.spec, ce, memory, false)) return;   // it holds the queue
+    const TenantBook& tenant = tenants_.at(book.tenant.value - 1);
+    const Quota& quota = tenant.spec.quota;
+    const bool over = (quota.ce && tenant.ce_used + ce > *quota.ce) ||
+                      (quota.memory && tenant.memory_used + memory > *quota.memory) ||
+                      (quota.tasks && tenant.running + 1 > *quota.tasks);
+    // The figures are those of one device that fits; where types differ in worth another may not.
+    if (over) continue;
+    if (quota.ce || quota.memory) continue;
+    fail(13, id.text() + " waits although there is room for it");
+    return;
+  }
+}
+
+void Auditor::check_ran(LeaseId lease, Duration ran) {
+  const auto found = billed_.find(lease);
+  if (found == billed_.end()) return;
+  if (found->second != ran) {
+    fail(8, lease.text() + " ran " + to_text(ran) + " on its node and is billed for " +
+                to_text(found->second));
+  }
+}
+
+}  // namespace loam::sim

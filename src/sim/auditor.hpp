@@ -1,0 +1,156 @@
+// Auditor: keeps books of its own from the events alone and checks, always, what must hold
+// whatever happens. It shares only the nouns with the engine: it prices, adds and counts by code
+// of its own. The rules, numbered as the documents number them:
+//
+//    1  on every device the slices fit; a whole device is alone
+//    3  an accepted task is in one state and ends once
+//    4  one live attempt per task; an old epoch changes nothing
+//    7  usage stays within the quota
+//    8  usage records tile each lease; billed time is run time; the price is the card's
+//    9  postings sum to zero; an invoice is the sum of its lines and of what was charged
+//   10  invoices are numbered without gaps and never change
+//   11  one request key, one effect
+//   12  replay gives the same state (checked by whoever holds the journal)
+//   13  nothing idles that a task at the head of the queue fits
+//
+// 2 (gangs), 5 (backfill) and 6 (victims) wait for what they speak of. Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "domain/event.hpp"
+
+namespace loam::sim {
+
+// The engine's end of the comparison: copies of its tables.
+struct Seen {
+  std::vector<Device> devices;
+  std::vector<Tenant> tenants;
+  std::vector<Task> tasks;
+  std::vector<Lease> leases;
+  std::map<Account, Money> balances;
+};
+
+class Auditor {
+ public:
+  // Takes in the next record. Afterwards broken() says what it broke, if anything.
+  void hear(const Record& record);
+
+  // Money and books agree with one another and with the engine's tables. Call between batches.
+  void compare(const Seen& seen);
+  // Everything has ended: nothing is held, nothing runs, nothing waits.
+  void check_drained();
+  // Rule 13, by trying every device: call when nothing is due. Looks at money not at all, so only
+  // where every tenant has plenty.
+  void check_nothing_idles();
+  // Rule 8 against the nodes: what ran, by the node's own stopwatch.
+  void check_ran(LeaseId lease, Duration ran);
+
+  // The first rule broken, in words: "rule 8: …"; empty while all is well.
+  const std::string& broken() const { return broken_; }
+  std::size_t tasks_accepted() const { return tasks_accepted_; }
+  std::size_t records() const { return records_; }
+
+ private:
+  enum class Stage { waiting, leased, paused, between };
+  struct TaskBook {
+    TaskId id;
+    TenantId tenant;
+    TaskSpec spec;
+    Stage stage = Stage::waiting;
+    LeaseId lease;
+    Epoch epoch;
+    Money held;
+    Money rated;    // Σ net of its usage records
+    Money charged;  // Σ postings to revenue
+    Duration ran;
+    bool may_overrun = false;  // its stop took longer than the hold reckoned, or prices rose
+  };
+  struct LeaseBook {
+    TaskId task;
+    TenantId tenant;
+    std::vector<Slice> slices;
+    MilliCe ce;
+    MilliCe billable;
+    Instant granted_at;
+    std::optional<Instant> started_at;
+    Instant stop_at;
+    Instant rated_until;
+    std::map<std::uint64_t, Instant> card_from;  // by card: where the lease's time under it began
+    std::map<std::uint64_t, Money> card_net;     // Σ net under that card
+    Duration billed;
+  };
+  struct DeviceBook {
+    DeviceFacts facts;
+    std::string name;
+    MilliDevice used;
+    Mebibytes memory_used;
+    std::set<LeaseId> leases;
+    bool healthy = true;
+    bool draining = false;
+  };
+  struct TenantBook {
+    TenantSpec spec;
+    MilliCe ce_used;
+    Mebibytes memory_used;
+    std::int64_t running = 0;
+    Money uninvoiced;
+    Money overrun;  // charges that no hold covered
+  };
+
+  void fail(int rule, const std::string& what);
+  TaskBook* task(TaskId id, int rule);
+  LeaseBook* lease(LeaseId id, int rule);
+
+  void on(const Record&, const NodeAttached&);
+  void on(const Record&, const DeviceAttached&);
+  void on(const Record&, const DeviceHealthChanged&);
+  void on(const Record&, const DeviceDrainChanged&);
+  void on(const Record&, const TenantCreated&);
+  void on(const Record&, const TenantChanged&);
+  void on(const Record&, const RateCardPublished&);
+  void on(const Record&, const TransactionPosted&);
+  void on(const Record&, const TaskAccepted&);
+  void on(const Record&, const LeaseGranted&);
+  void on(const Record&, const AttemptStarted&);
+  void on(const Record&, const StopRequested&);
+  void on(const Record&, const UsageRated&);
+  void on(const Record&, const LeaseEnded&);
+  void on(const Record&, const TaskRequeued&);
+  void on(const Record&, const TaskPaused&);
+  void on(const Record&, const TaskFinished&);
+  void on(const Record&, const InvoiceIssued&);
+  void on(const Record&, const RequestRecorded&);
+  void on(const Record&, const RequestsForgotten&);
+
+  const RateCard* card_at(Currency currency, Instant instant) const;
+  void check_rating(const LeaseBook& book, const UsageRecord& usage, const RateCard& card);
+  void check_quota(const TenantBook& tenant);
+  void check_wallet(TenantId id);
+  bool fits_somewhere(const TaskSpec& spec, MilliCe& ce, Mebibytes& memory, bool empty) const;
+
+  std::string broken_;
+  std::uint64_t sequence_ = 0;
+  Instant now_;
+  std::size_t records_ = 0;
+  std::size_t tasks_accepted_ = 0;
+  std::vector<std::string> nodes_;
+  std::vector<DeviceBook> devices_;
+  std::vector<TenantBook> tenants_;
+  std::vector<RateCard> cards_;
+  std::map<TaskId, TaskBook> tasks_;
+  std::map<LeaseId, LeaseBook> leases_;
+  std::map<LeaseId, Duration> billed_;  // of ended leases
+  std::map<Account, Money> balances_;
+  std::map<std::pair<std::string, std::string>, Instant> requests_;
+  TaskId last_task_;
+  LeaseId last_lease_;
+  UsageId last_usage_;
+  InvoiceId last_invoice_;
+};
+
+}  // namespace loam::sim

@@ -1,0 +1,125 @@
+// Scenario: a test as text, read into statements whose values are checked. The grammar is in
+// docs/scenarios.md. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "domain/command.hpp"
+#include "sim/scenario_text.hpp"
+
+namespace loam::sim {
+
+struct SetClock {
+  Instant start;
+};
+// A device type that nodes may have.
+struct DefineDevice {
+  DeviceFacts facts;  // no UUID yet
+};
+struct AddNode {
+  AttachNode node;
+  std::vector<std::string> device_types;  // one entry a device
+};
+struct SetRate {
+  PurchaseModel model = PurchaseModel::on_demand;
+  std::string amount;
+  std::string currency;
+  MilliCe ce_per_gibibyte{1250};
+  std::optional<Instant> from;
+  std::optional<Duration> from_after;  // from the present
+};
+struct MakeTenant {
+  TenantSpec spec;
+  std::optional<Money> wallet;
+  bool change = false;
+};
+struct Submit {
+  std::string tenant;
+  TaskSpec spec;    // its name is what the scenario calls it
+  std::string key;  // idempotency key
+  bool quote_only = false;
+};
+enum class TaskVerb { stop, pause, resume };
+struct AskOfTask {
+  TaskVerb verb = TaskVerb::stop;
+  std::string task;
+};
+struct Drain {
+  std::string device;
+  bool draining = true;
+};
+struct Pay {
+  std::string tenant;
+  Money amount;
+};
+struct InvoiceNow {
+  std::string tenant;
+};
+// A node's report made by hand, for stale, late and repeated ones.
+struct Report {
+  std::string task;
+  bool ended = false;
+  std::optional<std::int64_t> epoch;  // of the last lease where absent
+  Duration ago;                       // what it reports happened so long ago
+  std::int64_t exit_code = 0;
+};
+enum class DaemonFault { killed, down, up, killed_before_effects };
+struct FaultDaemon {
+  DaemonFault fault = DaemonFault::killed;
+};
+struct FaultJournal {
+  bool full = false;
+  std::optional<std::size_t> torn_at;
+};
+struct FaultClock {
+  Duration step;
+};
+struct FaultDevice {
+  std::string name;  // "n1/0", or "n1" for every device of the node
+  DeviceHealth health = DeviceHealth::lost;
+  Duration unseen;
+};
+struct TakeSnapshot {};
+struct Expect {
+  std::vector<Word> words;
+};
+struct Quiet {};
+enum class BlockKind { bill, ledger, issued };
+struct Block {
+  BlockKind kind = BlockKind::bill;
+  std::string tenant;
+  std::vector<Line> lines;
+  std::size_t line_last = 0;
+};
+
+using Step = std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeTenant,
+                          Submit, AskOfTask, Drain, Pay, InvoiceNow, Report, FaultDaemon,
+                          FaultJournal, FaultClock, FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
+
+// When a statement happens: so long after the clock's start, after the statement before, or at an
+// instant.
+struct At {
+  enum class Kind { after_start, after_last, instant } kind = Kind::after_start;
+  Duration after;
+  Instant instant;
+};
+
+struct Statement {
+  Line line;
+  std::optional<At> at;
+  Step step;  // monostate: `at` alone
+};
+
+struct Scenario {
+  std::string file;
+  std::vector<Statement> statements;
+};
+
+// Error: the first bad line, with file, line and column, and what to write instead.
+Result<Scenario> parse_scenario(std::string_view file, std::string_view text);
+
+}  // namespace loam::sim

@@ -1,0 +1,475 @@
+// Reads statements. One function a verb; the table at the end is the language.
+#include <algorithm>
+#include <array>
+
+#include "sim/program.hpp"
+#include "sim/scenario.hpp"
+#include "sim/scenario_words.hpp"
+
+namespace loam::sim {
+namespace {
+
+Result<Step> read_clock(Words& words) {
+  LOAM_TRY(word, words.next("the instant"));
+  LOAM_TRY(start, words.placed(*word, parse_instant(word->text)));
+  return Step(SetClock{start});
+}
+
+Result<Step> read_device(Words& words) {
+  LOAM_TRY(name, words.next("the name of the device type"));
+  DefineDevice device;
+  device.facts.type = name->text;
+  device.facts.backend = Backend::simulated;
+  device.facts.driver_version = "1";
+  device.facts.factors_source = "scenario";
+  CeFactors& factors = device.facts.factors;
+  const Word* ce = words.attribute("ce");
+  if (ce == nullptr) return words.fault_here("ce= is missing", "say what the device is worth: ce=100");
+  LOAM_TRY(worth, words.placed(*ce, parse_ce(ce->text)));
+  factors = {worth, worth, worth, worth};
+  LOAM_CHECK(words.take("train", factors.train, parse_ce));
+  LOAM_CHECK(words.take("prefill", factors.prefill, parse_ce));
+  LOAM_CHECK(words.take("decode", factors.decode, parse_ce));
+  const Word* memory = words.attribute("memory");
+  if (memory == nullptr) return words.fault_here("memory= is missing", "say it: memory=80GiB");
+  LOAM_TRY(size, words.placed(*memory, parse_memory(memory->text)));
+  device.facts.memory = size;
+  return Step(std::move(device));
+}
+
+constexpr std::int64_t devices_a_node_max = 1000;
+
+Result<Step> read_node(Words& words) {
+  LOAM_TRY(name, words.next("the name of the node"));
+  AddNode node;
+  node.node = {name->text, "here", MilliCpu{64'000}, Mebibytes{512 * 1024}};
+  LOAM_CHECK(words.take("region", node.node.region, parse_text));
+  LOAM_CHECK(words.take("cpu", node.node.cpu, parse_cpu));
+  LOAM_CHECK(words.take("memory", node.node.memory, parse_memory));
+  const Word* devices = words.attribute("devices");
+  std::string_view rest = devices == nullptr ? std::string_view{} : devices->text;
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+    const std::size_t star = part.find('*');
+    std::int64_t count = 1;
+    if (star != std::string_view::npos) {
+      LOAM_TRY(given, words.placed(*devices, parse_decimal(part.substr(star + 1), 0,
+                                                           devices_a_node_max, "device count")));
+      count = given;
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      node.device_types.emplace_back(part.substr(0, star));
+    }
+  }
+  return Step(std::move(node));
+}
+
+Result<Step> read_rate(Words& words) {
+  SetRate rate;
+  LOAM_TRY(model, words.next("the purchase model"));
+  LOAM_TRY(known, words.placed(*model, parse_name_of<PurchaseModel>(model->text)));
+  rate.model = known;
+  LOAM_TRY(amount, words.next("the price"));
+  LOAM_TRY(unit, words.next("the unit (USD/ce_hour)"));
+  const std::size_t slash = std::min(unit->text.find('/'), unit->text.size());
+  if (unit->text.substr(slash) != "/ce_hour") {
+    return words.fault(*unit, "'" + unit->text + "' is not a unit of price", "use USD/ce_hour");
+  }
+  LOAM_TRY(currency, words.placed(*unit, Currency::parse(unit->text.substr(0, slash))));
+  LOAM_TRY(price, words.placed(*amount, Money::parse(amount->text, currency)));
+  rate.amount = amount_text(price);
+  rate.currency = currency.code();
+  LOAM_CHECK(words.take("ce_per_gibibyte", rate.ce_per_gibibyte, [](std::string_view text) {
+    return text == "0" ? Result<MilliCe>(MilliCe{0}) : parse_ce(text);
+  }));
+  if (const Word* from = words.attribute("from")) {
+    if (from->text.starts_with('+')) {
+      LOAM_TRY(after, words.placed(*from, parse_duration(std::string_view(from->text).substr(1))));
+      rate.from_after = after;
+    } else {
+      LOAM_TRY(instant, words.placed(*from, parse_instant(from->text)));
+      rate.from = instant;
+    }
+  }
+  return Step(std::move(rate));
+}
+
+Result<Step> read_tenant_as(Words& words, bool change) {
+  LOAM_TRY(name, words.next("the name of the tenant"));
+  MakeTenant tenant;
+  tenant.change = change;
+  TenantSpec& spec = tenant.spec;
+  spec.name = name->text;
+  const Word* currency = words.attribute("currency");
+  if (currency != nullptr) {
+    LOAM_TRY(known, words.placed(*currency, Currency::parse(currency->text)));
+    spec.currency = known;
+  }
+  // Without a word about money there is more than any scenario spends.
+  spec.payment = PaymentMode::postpaid;
+  spec.credit_limit = Money(Int128{Money::units_per_one} * 1'000'000'000, spec.currency);
+  Money wallet = Money::zero(spec.currency);
+  if (const Word* word = words.attribute("wallet")) {
+    LOAM_TRY(amount, words.placed(*word, parse_amount(word->text)));
+    spec.payment = PaymentMode::prepaid;
+    spec.currency = amount.currency();
+    spec.credit_limit = Money::zero(amount.currency());
+    wallet = amount;
+    tenant.wallet = amount;
+  }
+  if (const Word* word = words.attribute("credit")) {
+    LOAM_TRY(amount, words.placed(*word, parse_amount(word->text)));
+    spec.payment = PaymentMode::postpaid;
+    spec.currency = amount.currency();
+    spec.credit_limit = amount;
+    if (tenant.wallet && tenant.wallet->currency() != amount.currency()) {
+      return words.fault(*word, "the wallet and the credit are of different currencies",
+                         "a tenant has one currency");
+    }
+  }
+  LOAM_CHECK(words.take("discount", spec.discount, parse_percent));
+  const auto zero_or = [](auto parse) {
+    return [parse](std::string_view text) -> decltype(parse(text)) {
+      using Value = typename decltype(parse(text))::value_type;
+      if (text == "0") return Value{0};
+      return parse(text);
+    };
+  };
+  LOAM_CHECK(words.take("quota_ce", spec.quota.ce, zero_or(parse_ce)));
+  LOAM_CHECK(words.take("quota_memory", spec.quota.memory, zero_or(parse_memory)));
+  LOAM_CHECK(words.take("quota_tasks", spec.quota.tasks, parse_count));
+  LOAM_CHECK(words.take("quota_queued", spec.quota.queued, parse_count));
+  return Step(std::move(tenant));
+}
+
+Result<Step> read_tenant(Words& words) {
+  return read_tenant_as(words, false);
+}
+Result<Step> read_change(Words& words) {
+  return read_tenant_as(words, true);
+}
+
+Result<void> read_request(Words& words, ResourceRequest& request) {
+  LOAM_CHECK(words.take("ce", request.ce, parse_ce));
+  LOAM_CHECK(words.take("share", request.share, parse_share));
+  LOAM_CHECK(words.take("memory", request.memory, parse_memory));
+  LOAM_CHECK(words.take("bandwidth", request.bandwidth, parse_share));
+  LOAM_CHECK(words.take("device", request.device, parse_text));
+  LOAM_CHECK(words.take("type", request.device_type, parse_text));
+  LOAM_CHECK(words.take("class", request.work_class, parse_name_of<WorkClass>));
+  LOAM_CHECK(words.take("isolation", request.isolation, parse_name_of<Isolation>));
+  LOAM_CHECK(words.take("mode", request.mode, parse_name_of<ShareMode>));
+  LOAM_CHECK(words.take("cpu", request.cpu, parse_cpu));
+  LOAM_CHECK(words.take("host_memory", request.host_memory, parse_memory));
+  if (words.attribute("devices") != nullptr) {
+    LOAM_CHECK(words.take("devices", request.devices, parse_count));
+    // Whole devices, unless their share is said.
+    if (!request.share && !request.ce) request.share = whole_device;
+  }
+  return {};
+}
+
+Result<void> read_program(Words& words, TaskSpec& spec) {
+  Program program;
+  LOAM_CHECK(words.take("run", program.run, parse_duration));
+  LOAM_CHECK(words.take("exit", program.exit_code, parse_count));
+  LOAM_CHECK(words.take("launch", program.launch, parse_duration));
+  LOAM_CHECK(words.take("stop", program.stop, parse_duration));
+  LOAM_CHECK(words.take("deaf", program.deaf, parse_yes));
+  LOAM_CHECK(words.take("refused", program.refused, parse_text));
+  LOAM_CHECK(words.take("start_report", program.start_delay, parse_duration));
+  LOAM_CHECK(words.take("end_report", program.report_delay, parse_duration));
+  LOAM_CHECK(words.take("reports_twice", program.reports_twice, parse_yes));
+  spec.command = command_of(program);
+  return {};
+}
+
+Result<void> read_terms(Words& words, Submit& submit) {
+  TaskSpec& spec = submit.spec;
+  LOAM_CHECK(words.take("limit", spec.limit, parse_duration));
+  LOAM_CHECK(words.take("grace", spec.grace, parse_duration));
+  LOAM_CHECK(words.take("restarts", spec.restarts_max, parse_count));
+  LOAM_CHECK(words.take("gang", spec.gang, parse_count));
+  LOAM_CHECK(words.take("segments", spec.segments, parse_count));
+  LOAM_CHECK(words.take("deadline", spec.deadline, parse_instant));
+  LOAM_CHECK(words.take("recurrence", spec.recurrence, parse_text));
+  LOAM_CHECK(words.take("image", spec.image, parse_text));
+  LOAM_CHECK(words.take("tariff", spec.tariff, parse_name_of<Tariff>));
+  LOAM_CHECK(words.take("service_class", spec.service_class, parse_text));
+  LOAM_CHECK(words.take("project", spec.attribution.project, parse_text));
+  LOAM_CHECK(words.take("environment", spec.attribution.environment, parse_text));
+  LOAM_CHECK(words.take("model", spec.attribution.model, parse_text));
+  LOAM_CHECK(words.take("key", submit.key, parse_text));
+  if (const Word* secret = words.attribute("secret")) spec.secrets["SECRET"] = secret->text;
+  if (words.attribute("port") != nullptr) {
+    std::int64_t port = 0;
+    LOAM_CHECK(words.take("port", port, parse_count));
+    spec.ports.push_back(port);
+  }
+  return {};
+}
+
+Result<Submit> read_task(Words& words, bool named) {
+  Submit submit;
+  if (named) {
+    LOAM_TRY(name, words.next("the name of the task"));
+    submit.spec.name = name->text;
+  }
+  LOAM_TRY(tenant, words.next("the tenant"));
+  submit.tenant = tenant->text;
+  if (const Word* model = words.next_if_any()) {
+    LOAM_TRY(known, words.placed(*model, parse_name_of<PurchaseModel>(model->text)));
+    submit.spec.purchase_model = known;
+  }
+  LOAM_CHECK(read_request(words, submit.spec.request));
+  LOAM_CHECK(read_terms(words, submit));
+  LOAM_CHECK(read_program(words, submit.spec));
+  return submit;
+}
+
+Result<Step> read_submit(Words& words) {
+  LOAM_TRY(submit, read_task(words, true));
+  return Step(std::move(submit));
+}
+Result<Step> read_quote(Words& words) {
+  LOAM_TRY(submit, read_task(words, false));
+  submit.quote_only = true;
+  return Step(std::move(submit));
+}
+
+template <TaskVerb verb>
+Result<Step> read_ask(Words& words) {
+  LOAM_TRY(task, words.next("the task"));
+  return Step(AskOfTask{verb, task->text});
+}
+
+template <bool draining>
+Result<Step> read_drain(Words& words) {
+  LOAM_TRY(device, words.next("the device (n1/0)"));
+  return Step(Drain{device->text, draining});
+}
+
+Result<Step> read_topup(Words& words) {
+  LOAM_TRY(tenant, words.next("the tenant"));
+  LOAM_TRY(word, words.next("the amount (100USD)"));
+  LOAM_TRY(amount, words.placed(*word, parse_amount(word->text)));
+  return Step(Pay{tenant->text, amount});
+}
+
+Result<Step> read_invoice(Words& words) {
+  LOAM_TRY(tenant, words.next("the tenant"));
+  return Step(InvoiceNow{tenant->text});
+}
+
+Result<Step> read_report(Words& words) {
+  LOAM_TRY(task, words.next("the task"));
+  LOAM_TRY(what, words.next("started or ended"));
+  Report report;
+  report.task = task->text;
+  report.ended = what->text == "ended";
+  if (!report.ended && what->text != "started") {
+    return words.fault(*what, "'" + what->text + "' is not reported", "write started or ended");
+  }
+  LOAM_CHECK(words.take("epoch", report.epoch, parse_count));
+  LOAM_CHECK(words.take("ago", report.ago, parse_duration));
+  LOAM_CHECK(words.take("exit", report.exit_code, parse_count));
+  return Step(report);
+}
+
+Result<Step> read_fault_daemon(Words& words) {
+  LOAM_TRY(word, words.next("killed, killed_before_effects, down or up"));
+  constexpr std::array<std::pair<std::string_view, DaemonFault>, 4> names{
+      {{"killed", DaemonFault::killed},
+       {"down", DaemonFault::down},
+       {"up", DaemonFault::up},
+       {"killed_before_effects", DaemonFault::killed_before_effects}}};
+  for (const auto& [name, fault] : names) {
+    if (name == word->text) return Step(FaultDaemon{fault});
+  }
+  return words.fault(*word, "'" + word->text + "' does not happen to a daemon",
+                     "use killed, killed_before_effects, down or up");
+}
+
+Result<Step> read_fault_journal(Words& words) {
+  if (words.attribute("torn") != nullptr) {
+    std::int64_t bytes = 0;
+    LOAM_CHECK(words.take("torn", bytes, parse_count));
+    return Step(FaultJournal{false, static_cast<std::size_t>(bytes)});
+  }
+  LOAM_TRY(word, words.next("full, ok or torn=BYTES"));
+  if (word->text != "full" && word->text != "ok") {
+    return words.fault(*word, "'" + word->text + "' does not happen to a journal",
+                       "use full, ok or torn=BYTES");
+  }
+  return Step(FaultJournal{word->text == "full", std::nullopt});
+}
+
+Result<Step> read_fault(Words& words) {
+  LOAM_TRY(what, words.next("daemon, journal, clock or a device (n1/0)"));
+  if (what->text == "daemon") return read_fault_daemon(words);
+  if (what->text == "journal") return read_fault_journal(words);
+  if (what->text == "clock") {
+    LOAM_TRY(word, words.next("the step (+1h or -1h)"));
+    const bool back = word->text.starts_with('-');
+    if (!back && !word->text.starts_with('+')) {
+      return words.fault(*word, "'" + word->text + "' is not a step", "write +1h or -1h");
+    }
+    LOAM_TRY(by, words.placed(*word, parse_duration(std::string_view(word->text).substr(1))));
+    return Step(FaultClock{back ? Duration{0} - by : by});
+  }
+  FaultDevice fault;
+  fault.name = what->text;
+  LOAM_TRY(health, words.next("lost or healthy"));
+  LOAM_TRY(known, words.placed(*health, parse_name_of<DeviceHealth>(health->text)));
+  fault.health = known;
+  LOAM_CHECK(words.take("unseen", fault.unseen, parse_duration));
+  return Step(std::move(fault));
+}
+
+Result<Step> read_snapshot(Words&) {
+  return Step(TakeSnapshot{});
+}
+
+Result<Step> read_expect(Words& words) {
+  Expect expect{words.rest()};
+  if (expect.words.empty()) {
+    return words.fault_here("what is expected is missing", "for example: expect start j1 on n1/0");
+  }
+  return Step(std::move(expect));
+}
+
+Result<Step> read_quiet(Words&) {
+  return Step(Quiet{});
+}
+
+template <BlockKind kind>
+Result<Step> read_block(Words& words) {
+  LOAM_TRY(tenant, words.next("the tenant"));
+  return Step(Block{kind, tenant->text, {}, 0});
+}
+
+struct Verb {
+  std::string_view name;
+  Result<Step> (*read)(Words&);
+  bool timed;  // may follow `at`
+  std::string_view usage;
+};
+
+constexpr std::array verbs{
+    Verb{"clock", read_clock, false, "clock 2026-03-02T00:00:00Z"},
+    Verb{"device", read_device, false, "device TYPE ce=CE memory=SIZE [train= prefill= decode=]"},
+    Verb{"node", read_node, true, "node NAME devices=TYPE*2,TYPE [cpu= memory= region=]"},
+    Verb{"rate", read_rate, true,
+         "rate on_demand 0.02 USD/ce_hour [from=INSTANT|+1h] [ce_per_gibibyte=1.25]"},
+    Verb{"tenant", read_tenant, true,
+         "tenant NAME [wallet=100USD] [credit=50USD] [currency=USD] [discount=10%] [quota_ce=] "
+         "[quota_memory=] [quota_tasks=] [quota_queued=]"},
+    Verb{"change", read_change, true, "change NAME, then what tenant takes"},
+    Verb{"submit", read_submit, true,
+         "submit TASK TENANT [on_demand] ce=|share=|devices= [memory=] [limit=] [run=] [exit=] ..."},
+    Verb{"quote", read_quote, true, "quote TENANT, then what submit takes"},
+    Verb{"stop", read_ask<TaskVerb::stop>, true, "stop TASK"},
+    Verb{"pause", read_ask<TaskVerb::pause>, true, "pause TASK"},
+    Verb{"resume", read_ask<TaskVerb::resume>, true, "resume TASK"},
+    Verb{"drain", read_drain<true>, true, "drain n1/0"},
+    Verb{"undrain", read_drain<false>, true, "undrain n1/0"},
+    Verb{"topup", read_topup, true, "topup TENANT 100USD"},
+    Verb{"invoice", read_invoice, true, "invoice TENANT"},
+    Verb{"report", read_report, true, "report TASK started|ended [epoch=1] [ago=5s] [exit=0]"},
+    Verb{"fault", read_fault, true,
+         "fault DEVICE lost|healthy [unseen=5s] | fault daemon killed|killed_before_effects|down|up "
+         "| fault journal full|ok|torn=BYTES | fault clock +1h|-1h"},
+    Verb{"snapshot", read_snapshot, true, "snapshot"},
+    Verb{"expect", read_expect, false, "expect start TASK on DEVICE, and the like"},
+    Verb{"quiet", read_quiet, false, "quiet"},
+    Verb{"bill", read_block<BlockKind::bill>, false, "bill TENANT, then indented lines"},
+    Verb{"ledger", read_block<BlockKind::ledger>, false, "ledger TENANT, then indented lines"},
+    Verb{"issued", read_block<BlockKind::issued>, false, "issued TENANT, then indented lines"},
+};
+
+std::string verb_names() {
+  std::string names;
+  for (const Verb& verb : verbs) names += (names.empty() ? "" : ", ") + std::string(verb.name);
+  return names;
+}
+
+Result<At> read_at(Words& words) {
+  LOAM_TRY(word, words.next("the time"));
+  const std::string_view text = word->text;
+  At at;
+  if (text.ends_with('Z')) {
+    LOAM_TRY(instant, words.placed(*word, parse_instant(text)));
+    at.kind = At::Kind::instant;
+    at.instant = instant;
+    return at;
+  }
+  const bool after_last = text.starts_with('+');
+  LOAM_TRY(after, words.placed(*word, parse_duration(text.substr(after_last ? 1 : 0))));
+  at.kind = after_last ? At::Kind::after_last : At::Kind::after_start;
+  at.after = after;
+  return at;
+}
+
+Result<Statement> read_statement(std::string_view file, Line line) {
+  Statement statement;
+  statement.line = std::move(line);
+  Words words(file, statement.line);
+  LOAM_TRY(first, words.next("a statement"));
+  const Word* name = first;
+  if (first->text == "at") {
+    LOAM_TRY(at, read_at(words));
+    statement.at = at;
+    name = words.next_if_any();
+    if (name == nullptr) {
+      LOAM_CHECK(words.finish("at TIME [STATEMENT]"));
+      return statement;
+    }
+  }
+  for (const Verb& verb : verbs) {
+    if (verb.name != name->text) continue;
+    if (statement.at && !verb.timed) {
+      return words.fault(*name, "'" + name->text + "' does not follow 'at'",
+                         "write it on a line of its own");
+    }
+    LOAM_TRY(step, verb.read(words));
+    LOAM_CHECK(words.finish(verb.usage));
+    statement.step = std::move(step);
+    return statement;
+  }
+  return words.fault(*name, "'" + name->text + "' is not a statement",
+                     "use one of: at, " + verb_names());
+}
+
+}  // namespace
+
+Result<Scenario> parse_scenario(std::string_view file, std::string_view text) {
+  LOAM_TRY(lines, read_lines(file, text));
+  Scenario scenario;
+  scenario.file = file;
+  for (Line& line : lines) {
+    if (line.indented) {
+      Block* block = scenario.statements.empty()
+                         ? nullptr
+                         : std::get_if<Block>(&scenario.statements.back().step);
+      if (block == nullptr) {
+        return fault_at(file, line, line.words.front().column, "an indented line belongs to nothing",
+                        "indent only below bill, ledger or issued");
+      }
+      block->line_last = line.number;
+      block->lines.push_back(std::move(line));
+      continue;
+    }
+    const bool is_clock = line.words.front().text == "clock";
+    if (is_clock && !scenario.statements.empty()) {
+      return fault_at(file, line, 1, "the clock is set after something happened",
+                      "put clock first");
+    }
+    LOAM_TRY(statement, read_statement(file, std::move(line)));
+    if (auto* block = std::get_if<Block>(&statement.step)) block->line_last = statement.line.number;
+    scenario.statements.push_back(std::move(statement));
+  }
+  return scenario;
+}
+
+}  // namespace loam::sim

@@ -1,0 +1,397 @@
+#include "sim/seeds.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <optional>
+
+#include "sim/audited_world.hpp"
+#include "sim/workload.hpp"
+
+namespace loam::sim {
+namespace {
+
+constexpr Instant start{1'767'225'600'000};  // 2026-01-01T00:00:00Z
+constexpr Duration drain_step = Duration::minutes(10);
+constexpr Duration drain_max = Duration::hours(24 * 60);  // far above what any workload needs
+constexpr std::int64_t plenty = 1'000'000'000;
+
+// For the abort handler: what was being simulated.
+std::uint64_t seed_now = 0;
+std::size_t step_now = 0;
+
+std::string repeat_with(std::uint64_t seed) {
+  return "repeat it with: ./dev sim " + std::to_string(seed);
+}
+
+void say_seed(int) {
+  char text[160];
+  const int size = std::snprintf(text, sizeof text,
+                                 "aborted while simulating seed %llu, step %zu; repeat it with: "
+                                 "./dev sim %llu\n",
+                                 static_cast<unsigned long long>(seed_now), step_now,
+                                 static_cast<unsigned long long>(seed_now));
+  if (size > 0) {
+    const auto written = ::write(STDERR_FILENO, text, static_cast<std::size_t>(size));
+    static_cast<void>(written);
+  }
+  std::signal(SIGABRT, SIG_DFL);
+}
+
+class SeedRun {
+ public:
+  SeedRun(std::uint64_t seed, const Workload& plan)
+      : seed_(seed), plan_(plan), world_(start, seed ^ 0x5eedULL) {
+    world_.on_record([this](const Record& record) {
+      const auto* accepted = std::get_if<TaskAccepted>(&record.event);
+      if (accepted == nullptr) return;
+      const auto [known, fresh] = tasks_.try_emplace(accepted->spec.name, accepted->task);
+      if (!fresh) fail("rule 11: the request " + accepted->spec.name + " made two tasks");
+    });
+  }
+
+  Result<SeedReport> run() {
+    set_up();
+    for (step_ = 0; step_ < plan_.acts.size() && failure_.empty(); ++step_) {
+      step_now = step_;
+      const Act& act = plan_.acts[step_];
+      retry_until(start + act.at);
+      move_to(start + act.at);
+      perform(act);
+      world_.advance_to(world_.clock().true_now());
+      audit();
+    }
+    if (failure_.empty()) heal();
+    if (failure_.empty()) drain();
+    if (!failure_.empty()) {
+      return Error{ErrorKind::internal, failure_, repeat_with(seed_)};
+    }
+    return SeedReport{seed_, world_.auditor().tasks_accepted(), world_.auditor().records(),
+                      world_.restarts(), engine::digest(world_.state())};
+  }
+
+ private:
+  void fail(const std::string& what) {
+    if (!failure_.empty()) return;
+    const std::string doing =
+        step_ < plan_.acts.size()
+            ? std::string(name_of(plan_.acts[step_].kind)) + " at " + to_text(plan_.acts[step_].at)
+            : "draining";
+    failure_ = "seed " + std::to_string(seed_) + ", step " + std::to_string(step_) + " (" + doing +
+               "): " + what;
+  }
+
+  void audit() {
+    world_.audit();
+    if (!world_.broken().empty()) fail(world_.broken());
+  }
+
+  void move_to(Instant when) {
+    if (when > world_.clock().true_now()) world_.advance_to(when);
+  }
+
+  void set_up() {
+    for (const Workload::NodePlan& node : plan_.nodes) {
+      world_.ask(AttachNode{node.name, "here", MilliCpu{64'000}, Mebibytes{524'288}});
+      for (const DeviceFacts& facts : node.devices) world_.ask(AttachDevice{node.name, facts});
+    }
+    for (RateCard card : plan_.cards) {
+      card.effective_from = world_.clock().now();
+      world_.ask(PublishRateCard{card});
+    }
+    for (const Workload::TenantPlan& tenant : plan_.tenants) {
+      world_.ask(CreateTenant{tenant.spec});
+      world_.ask(TopUp{TenantId{++tenants_}, tenant.wallet, "set-up"});
+    }
+    world_.executor().set_faults(plan_.reports);
+    audit();
+  }
+
+  // A client that got no answer sends the same again.
+  void retry_until(Instant when) {
+    while (!unanswered_.empty() && unanswered_.begin()->first <= when) {
+      const auto [due, act] = *unanswered_.begin();
+      unanswered_.erase(unanswered_.begin());
+      move_to(due);
+      submit(*act);
+      audit();
+    }
+  }
+
+  void submit(const Act& act) {
+    const TenantId tenant{act.which + 1};
+    const RequestKey key{tenant.text(), act.spec.name, "asked for " + act.spec.name};
+    const engine::Answer answer = world_.ask(SubmitTask{tenant, act.spec}, key);
+    if (answer.error) {
+      unanswered_.emplace(world_.clock().true_now() + Duration::seconds(7), &act);
+      return;
+    }
+    if (answer.reject) {
+      const auto made = subjects_.find(act.spec.name);
+      if (made != subjects_.end()) fail("rule 11: " + act.spec.name + " was accepted before");
+      return;
+    }
+    const auto [subject, fresh] = subjects_.try_emplace(act.spec.name, answer.subject);
+    if (!fresh && subject->second != answer.subject) {
+      fail("rule 11: " + act.spec.name + " was " + subject->second + " and is " + answer.subject);
+    }
+    sent_.try_emplace(act.spec.name, &act);
+  }
+
+  std::optional<TaskId> task_of(const Act& act) const {
+    const auto found = tasks_.find("c" + std::to_string(act.which));
+    return found == tasks_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void perform(const Act& act) {
+    switch (act.kind) {
+      case ActKind::submit:
+        return submit(act);
+      case ActKind::retry:
+        if (const auto sent = sent_.find("c" + std::to_string(act.which)); sent != sent_.end()) {
+          submit(*sent->second);
+        }
+        return;
+      case ActKind::stop:
+        if (const auto task = task_of(act)) world_.ask(StopTask{*task});
+        return;
+      case ActKind::pause:
+        if (const auto task = task_of(act)) world_.ask(PauseTask{*task});
+        return;
+      case ActKind::resume:
+        if (const auto task = task_of(act)) world_.ask(ResumeTask{*task});
+        return;
+      case ActKind::stale_report:
+        return report_stale(act);
+      default:
+        return act.kind >= ActKind::publish_price && act.kind <= ActKind::invoice
+                   ? perform_money(act)
+                   : perform_fault(act);
+    }
+  }
+
+  // An old epoch changes nothing: neither does a lease that was never given out.
+  void report_stale(const Act& act) {
+    const auto task = task_of(act);
+    if (!task || !world_.up()) return;
+    const Task* alive = world_.state().find_task(*task);
+    if (alive == nullptr || !alive->lease.valid()) return;
+    ReportEnded report;
+    report.lease = alive->lease;
+    report.epoch = Epoch{alive->epoch.value - 1};
+    report.ended_at = world_.clock().now();
+    const engine::Answer answer = world_.ask(report);
+    if (answer.ok()) fail("rule 4: a report of an old epoch was taken for " + task->text());
+  }
+
+  void perform_money(const Act& act) {
+    const TenantId tenant{act.which + 1};
+    const Currency currency = plan_.tenants[act.which].spec.currency;
+    const Money amount = Money(Int128{Money::units_per_one / 1000} * act.amount, currency);
+    if (act.kind == ActKind::top_up) world_.ask(TopUp{tenant, amount, "workload"});
+    if (act.kind == ActKind::invoice) world_.ask(IssueInvoice{tenant});
+    if (act.kind == ActKind::publish_price) {
+      RateCard card;
+      card.currency = currency;
+      card.on_demand = amount.times_ratio(1, 250, Rounding::down);
+      card.effective_from = world_.clock().now() + Duration{act.amount * 40};
+      world_.ask(PublishRateCard{card});
+    }
+  }
+
+  void perform_fault(const Act& act) {
+    const DeviceId device{act.which + 1};
+    switch (act.kind) {
+      case ActKind::drain:
+      case ActKind::undrain:
+        world_.ask(DrainDevice{device, act.kind == ActKind::drain});
+        return;
+      case ActKind::lose:
+        lost_.insert(device);
+        return world_.report_health(device, DeviceHealth::lost, world_.clock().now(), "it died");
+      case ActKind::rejoin:
+        if (lost_.erase(device) == 0) return;
+        return world_.report_health(device, DeviceHealth::healthy, world_.clock().now(), "back");
+      case ActKind::kill:
+        if (!world_.up()) return;
+        world_.kill();
+        world_.start();
+        return world_.check_replay();
+      case ActKind::down:
+        if (world_.up()) world_.kill();
+        return;
+      case ActKind::up:
+        if (!world_.up()) world_.start();
+        return;
+      case ActKind::kill_before_effects:
+        return world_.die_before_effects();
+      case ActKind::tear:
+        return world_.journal().tear_next(static_cast<std::size_t>(act.amount));
+      case ActKind::journal_full:
+      case ActKind::journal_ok:
+        return world_.journal().set_full(act.kind == ActKind::journal_full);
+      case ActKind::step_clock:
+        return world_.clock().step(Duration{act.amount});
+      case ActKind::snapshot:
+        if (world_.up()) world_.journal().keep_snapshot(world_.state());
+        return;
+      default:
+        return;
+    }
+  }
+
+  void heal() {
+    step_ = plan_.acts.size();
+    world_.journal().set_full(false);
+    world_.executor().set_faults({});
+    if (!world_.up()) world_.start();
+    retry_until(world_.clock().true_now() + Duration::minutes(1));
+    for (const Device& device : std::vector<Device>(world_.state().devices)) {
+      world_.report_health(device.id, DeviceHealth::healthy, world_.clock().now(), "healed");
+      world_.ask(DrainDevice{device.id, false});
+    }
+    for (std::size_t i = 0; i < plan_.tenants.size(); ++i) {
+      TenantSpec spec = plan_.tenants[i].spec;
+      spec.quota = {};
+      world_.ask(ChangeTenant{TenantId{i + 1}, spec});
+      world_.ask(TopUp{TenantId{i + 1},
+                       Money(Int128{Money::units_per_one} * plenty, spec.currency), "healed"});
+    }
+    audit();
+  }
+
+  void drain() {
+    const Instant give_up = world_.clock().true_now() + drain_max;
+    while (failure_.empty() && !world_.state().tasks.empty()) {
+      for (const auto& [name, id] : tasks_) {
+        const Task* task = world_.state().find_task(id);
+        if (task != nullptr && task->state == TaskState::paused) world_.ask(ResumeTask{id});
+      }
+      world_.advance_to(world_.clock().true_now() + drain_step);
+      audit();
+      world_.auditor().check_nothing_idles();
+      if (world_.clock().true_now() > give_up) return fail(why_not_drained());
+    }
+    world_.advance_to(world_.clock().true_now() + drain_step);
+    for (std::size_t i = 0; i < plan_.tenants.size(); ++i) {
+      world_.ask(IssueInvoice{TenantId{i + 1}});
+    }
+    world_.auditor().check_drained();
+    world_.check_nodes();
+    world_.check_replay();
+    audit();
+  }
+
+  std::string why_not_drained() {
+    const Task& task = world_.state().tasks.begin()->second;
+    return "rule 3: nothing is broken any more and " + task.id.text() + " (" + task.spec.name +
+           ") still does not end; it is in state " +
+           std::to_string(static_cast<int>(task.state)) + " with " +
+           std::to_string(world_.state().queue.size()) + " waiting";
+  }
+
+  std::uint64_t seed_;
+  const Workload& plan_;
+  AuditedWorld world_;
+  std::size_t step_ = 0;
+  std::uint64_t tenants_ = 0;
+  std::map<std::string, TaskId> tasks_;
+  std::map<std::string, std::string> subjects_;
+  std::map<std::string, const Act*> sent_;
+  std::multimap<Instant, const Act*> unanswered_;
+  std::set<DeviceId> lost_;
+  std::string failure_;
+};
+
+Result<SeedReport> run_plan(std::uint64_t seed, const Workload& plan) {
+  SeedRun run(seed, plan);
+  return run.run();
+}
+
+// Leaves out ever smaller pieces of the workload as long as something still breaks (delta
+// debugging, Zeller & Hildebrandt 2002, in its simplest form).
+Workload shrunk(std::uint64_t seed, Workload plan) {
+  for (std::size_t piece = plan.acts.size() / 2; piece > 0; piece /= 2) {
+    for (std::size_t at = 0; at < plan.acts.size();) {
+      Workload fewer = plan;
+      const std::size_t end = std::min(at + piece, fewer.acts.size());
+      fewer.acts.erase(fewer.acts.begin() + static_cast<std::ptrdiff_t>(at),
+                       fewer.acts.begin() + static_cast<std::ptrdiff_t>(end));
+      if (run_plan(seed, fewer).ok()) {
+        at += piece;
+      } else {
+        plan = std::move(fewer);
+      }
+    }
+  }
+  return plan;
+}
+
+std::string described(const Workload& plan) {
+  std::string text;
+  for (const Act& act : plan.acts) {
+    text += "\n  at " + to_text(act.at) + " " + name_of(act.kind);
+    if (act.kind == ActKind::submit) {
+      text += " " + act.spec.name + " tenant" + std::to_string(act.which + 1) + " limit=" +
+              to_text(act.spec.limit) + " grace=" + to_text(act.spec.grace) + " restarts=" +
+              std::to_string(act.spec.restarts_max);
+      for (const std::string& word : act.spec.command) text += " " + word;
+    } else {
+      text += " " + std::to_string(act.which) + " " + std::to_string(act.amount);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<SeedReport> run_seed(std::uint64_t seed) {
+  seed_now = seed;
+  const Workload plan = workload_of(seed);
+  Result<SeedReport> first = run_plan(seed, plan);
+  if (first) {
+    const Result<SeedReport> second = run_plan(seed, plan);
+    if (second && second->digest == first->digest && second->records == first->records) {
+      return first;
+    }
+    return Error{ErrorKind::internal,
+                 "seed " + std::to_string(seed) + ": rule 12: run twice, it ended differently",
+                 repeat_with(seed)};
+  }
+  const Workload least = shrunk(seed, plan);
+  const Result<SeedReport> again = run_plan(seed, least);
+  std::string message = first.error().message;
+  if (!again) {
+    message += "\nthe shortest workload found that breaks a rule (" + again.error().message +
+               "):" + described(least) + "\n";
+  }
+  return Error{ErrorKind::internal, std::move(message), repeat_with(seed)};
+}
+
+std::string to_text(const SeedsSummary& summary) {
+  return std::to_string(summary.seeds) + " seeds: " + std::to_string(summary.tasks) + " tasks, " +
+         std::to_string(summary.records) + " records, " + std::to_string(summary.restarts) +
+         " restarts; rules 1, 3, 4 and 7 to 13 held (2, 5 and 6 have nothing to check yet)";
+}
+
+Result<SeedsSummary> run_seeds(
+    const std::vector<std::uint64_t>& seeds,
+    const std::function<void(std::size_t done, std::size_t all)>& progress) {
+  std::signal(SIGABRT, say_seed);
+  SeedsSummary summary;
+  for (const std::uint64_t seed : seeds) {
+    LOAM_TRY(report, run_seed(seed));
+    ++summary.seeds;
+    summary.tasks += report.tasks;
+    summary.records += report.records;
+    summary.restarts += report.restarts;
+    progress(summary.seeds, seeds.size());
+  }
+  std::signal(SIGABRT, SIG_DFL);
+  return summary;
+}
+
+}  // namespace loam::sim

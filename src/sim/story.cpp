@@ -1,0 +1,182 @@
+#include "sim/story.hpp"
+
+#include <boost/describe/enum_to_string.hpp>
+
+namespace loam::sim {
+namespace {
+
+template <class E>
+std::string text_of(E value) {
+  return boost::describe::enum_to_string(value, "?");
+}
+
+Line line_of(std::vector<Word> words) {
+  Line line;
+  line.indented = true;
+  line.words = std::move(words);
+  return line;
+}
+
+Line money_line(std::string name, Money amount) {
+  return line_of({plain(std::move(name)), plain(amount_text(amount)),
+                  plain(std::string(amount.currency().code()))});
+}
+
+constexpr int ce_second_decimals = 6;  // milli-CE × ms
+
+}  // namespace
+
+Word plain(std::string text) {
+  return {{}, std::move(text), 1};
+}
+Word attribute(std::string key, std::string text) {
+  return {std::move(key), std::move(text), 1};
+}
+
+void Story::add(Instant at, std::vector<Word> words, bool aside) {
+  happenings_.push_back({at, std::move(words), aside, false});
+}
+
+TaskId Story::task_named(const std::string& name) const {
+  const auto found = task_ids_.find(name);
+  return found == task_ids_.end() ? TaskId{} : found->second;
+}
+
+Story::LastLease Story::last_lease(TaskId task) const {
+  const auto found = leases_.find(task);
+  return found == leases_.end() ? LastLease{} : found->second;
+}
+
+std::string Story::name_of(TaskId task) const {
+  const auto found = task_names_.find(task);
+  return found == task_names_.end() ? task.text() : found->second;
+}
+
+TenantId Story::tenant_named(const std::string& name) const {
+  for (std::size_t i = 0; i < tenants_.size(); ++i) {
+    if (tenants_[i].name == name) return TenantId{i + 1};
+  }
+  return TenantId{};
+}
+
+std::string Story::device_named(DeviceId device) const {
+  return devices_.at(device.value - 1);
+}
+
+void Story::hear(const Record& record, Instant true_time) {
+  if (const auto* node = std::get_if<NodeAttached>(&record.event)) {
+    nodes_.push_back(node->name);
+  } else if (const auto* device = std::get_if<DeviceAttached>(&record.event)) {
+    if (device->device.value > devices_.size()) devices_.resize(device->device.value);
+    devices_[device->device.value - 1] =
+        nodes_.at(device->node.value - 1) + "/" + std::to_string(device->index);
+  } else if (const auto* tenant = std::get_if<TenantCreated>(&record.event)) {
+    tenants_.push_back(tenant->spec);
+  } else if (const auto* task = std::get_if<TaskAccepted>(&record.event)) {
+    task_ids_[task->spec.name] = task->task;
+    task_names_[task->task] = task->spec.name;
+  } else if (const auto* usage = std::get_if<UsageRated>(&record.event)) {
+    usage_.push_back(usage->record);
+  } else if (const auto* posted = std::get_if<TransactionPosted>(&record.event)) {
+    for (const Posting& posting : posted->transaction.postings) {
+      Account account = posting.account;
+      // Revenue by tenant, so that a ledger can say what a tenant was charged.
+      if (account.kind == AccountKind::revenue) account.tenant = posted->transaction.tenant;
+      const auto [sum, fresh] = balances_.try_emplace(account, posting.amount);
+      if (!fresh) sum->second += posting.amount;
+    }
+  }
+  tell(record.event, true_time);
+}
+
+void Story::tell(const Event& event, Instant at) {
+  if (const auto* granted = std::get_if<LeaseGranted>(&event)) {
+    leases_[granted->task] = {granted->lease, granted->epoch};
+    tasks_[granted->lease] = granted->task;
+    const Slice& slice = granted->slices.front();
+    add(at,
+        {plain("start"), plain(name_of(granted->task)), plain("on"),
+         plain(device_named(slice.device)), attribute("share", to_text(slice.share)),
+         attribute("memory", to_text(slice.memory)), attribute("ce", to_text(granted->ce)),
+         attribute("billable", to_text(granted->billable_ce)),
+         attribute("isolation", text_of(granted->isolation)),
+         attribute("epoch", std::to_string(granted->epoch.value))},
+        false);
+  } else if (const auto* started = std::get_if<AttemptStarted>(&event)) {
+    add(at, {plain("run"), plain(name_of(tasks_.at(started->lease)))}, true);
+  } else if (const auto* stop = std::get_if<StopRequested>(&event)) {
+    add(at, {plain("stop"), plain(name_of(tasks_.at(stop->lease))), plain(text_of(stop->reason))},
+        true);
+  } else if (const auto* requeued = std::get_if<TaskRequeued>(&event)) {
+    const bool resumed = requeued->reason == "resumed";
+    add(at, {plain(resumed ? "resume" : "requeue"), plain(name_of(requeued->task))}, false);
+  } else if (const auto* paused = std::get_if<TaskPaused>(&event)) {
+    add(at, {plain("pause"), plain(name_of(paused->task))}, false);
+  } else if (const auto* finished = std::get_if<TaskFinished>(&event)) {
+    const TaskOutcome outcome = finished->outcome;
+    const bool failed = outcome == TaskOutcome::failed || outcome == TaskOutcome::refused ||
+                        outcome == TaskOutcome::device_lost;
+    std::vector<Word> words{plain(failed ? "fail" : "finish"), plain(name_of(finished->task))};
+    if (outcome != TaskOutcome::succeeded) words.push_back(plain(text_of(outcome)));
+    words.push_back(attribute("exit", std::to_string(finished->exit_code)));
+    words.push_back(attribute("reason", finished->reason));
+    add(at, std::move(words), false);
+  } else if (const auto* issued = std::get_if<InvoiceIssued>(&event)) {
+    invoices_[issued->invoice.tenant] = issued->invoice;
+    add(at,
+        {plain("invoice"), plain(tenants_.at(issued->invoice.tenant.value - 1).name),
+         attribute("id", issued->invoice.id.text()),
+         attribute("total", amount_text(issued->invoice.total))},
+        false);
+  }
+}
+
+std::vector<Line> Story::bill_of(TenantId tenant) const {
+  std::vector<Line> lines;
+  Money total = Money::zero(tenants_.at(tenant.value - 1).currency);
+  for (const UsageRecord& usage : usage_) {
+    if (usage.tenant != tenant) continue;
+    total += usage.net;
+    const bool back = usage.to < usage.from;
+    const Duration length = back ? usage.from - usage.to : usage.to - usage.from;
+    lines.push_back(line_of(
+        {plain("usage"), plain(name_of(usage.task)),
+         attribute("from", to_text((back ? usage.to : usage.from) - start_)),
+         attribute("for", (back ? "-" : "") + to_text(length)),
+         attribute("ce", to_text(usage.billable_ce)),
+         attribute("price", amount_text(usage.unit_price)),
+         attribute("list", amount_text(usage.list)), attribute("net", amount_text(usage.net))}));
+  }
+  lines.push_back(money_line("total", total));
+  return lines;
+}
+
+std::vector<Line> Story::ledger_of(TenantId tenant) const {
+  const Currency currency = tenants_.at(tenant.value - 1).currency;
+  const auto balance = [&](AccountKind kind) {
+    const auto found = balances_.find({kind, tenant, currency});
+    return found == balances_.end() ? Money::zero(currency) : found->second;
+  };
+  return {money_line("wallet", balance(AccountKind::wallet)),
+          money_line("held", balance(AccountKind::held)),
+          money_line("charged", balance(AccountKind::revenue))};
+}
+
+std::vector<Line> Story::issued_to(TenantId tenant) const {
+  std::vector<Line> lines;
+  const auto found = invoices_.find(tenant);
+  if (found == invoices_.end()) return lines;
+  for (const InvoiceLine& line : found->second.lines) {
+    lines.push_back(line_of(
+        {plain("line"), plain(line.key.project + "/" + line.key.environment),
+         plain(text_of(line.key.purchase_model)), attribute("model", line.key.model),
+         attribute("price", amount_text(line.key.unit_price)),
+         attribute("ce_seconds", decimal_text(line.milli_ce_ms, ce_second_decimals)),
+         attribute("net", amount_text(line.net)),
+         attribute("payable", amount_text(line.payable))}));
+  }
+  lines.push_back(money_line("total", found->second.total));
+  return lines;
+}
+
+}  // namespace loam::sim

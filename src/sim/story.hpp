@@ -1,0 +1,69 @@
+// Story: what the events of a run say, in the words of scenarios: what was decided, what was used,
+// what was invoiced. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "domain/event.hpp"
+#include "sim/scenario_text.hpp"
+
+namespace loam::sim {
+
+struct Happening {
+  Instant at;               // true time
+  std::vector<Word> words;  // as an `expect` would say it
+  bool aside = false;       // may be expected, but `quiet` does not mind it
+  bool matched = false;
+};
+
+class Story {
+ public:
+  explicit Story(Instant start) : start_(start) {}
+
+  void hear(const Record& record, Instant true_time);
+  void add(Instant at, std::vector<Word> words, bool aside);
+
+  std::vector<Happening>& happenings() { return happenings_; }
+  // The latest task of that name; an id of 0 where there is none.
+  TaskId task_named(const std::string& name) const;
+  // The last lease of a task, with its epoch.
+  struct LastLease {
+    LeaseId lease;
+    Epoch epoch;
+  };
+  LastLease last_lease(TaskId task) const;
+  std::string name_of(TaskId task) const;
+  // An id of 0 where there is none.
+  TenantId tenant_named(const std::string& name) const;
+
+  // The lines of the blocks.
+  std::vector<Line> bill_of(TenantId tenant) const;
+  std::vector<Line> ledger_of(TenantId tenant) const;
+  std::vector<Line> issued_to(TenantId tenant) const;  // the last invoice
+
+ private:
+  std::string device_named(DeviceId device) const;
+  void tell(const Event& event, Instant at);
+
+  Instant start_;
+  std::vector<Happening> happenings_;
+  std::vector<std::string> nodes_;
+  std::vector<std::string> devices_;
+  std::vector<TenantSpec> tenants_;
+  std::map<std::string, TaskId> task_ids_;
+  std::map<TaskId, std::string> task_names_;
+  std::map<TaskId, LastLease> leases_;
+  std::map<LeaseId, TaskId> tasks_;
+  std::map<LeaseId, Instant> granted_;
+  std::vector<UsageRecord> usage_;
+  std::map<TenantId, Invoice> invoices_;
+  std::map<Account, Money> balances_;
+};
+
+// Plain words, and attributes.
+Word plain(std::string text);
+Word attribute(std::string key, std::string text);
+
+}  // namespace loam::sim

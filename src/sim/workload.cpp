@@ -1,0 +1,195 @@
+#include "sim/workload.hpp"
+
+#include <algorithm>
+
+#include "base/random.hpp"
+#include "sim/program.hpp"
+
+namespace loam::sim {
+namespace {
+
+constexpr std::int64_t hour_ms = 3'600'000;
+
+DeviceFacts device_type(Random& random, std::size_t index) {
+  // Worth and memory of cards of several generations, and one oddly small one.
+  constexpr std::int64_t worth[] = {100'000, 228'000, 33'333, 113, 57'250};
+  constexpr std::int64_t memory[] = {81'920, 81'559, 24'576, 1'000, 49'140};
+  DeviceFacts facts;
+  facts.type = "type" + std::to_string(index);
+  facts.driver_version = "1";
+  facts.factors_source = "workload";
+  const std::size_t pick = random.below(std::size(worth));
+  facts.memory = Mebibytes{memory[pick]};
+  const MilliCe ce{worth[pick]};
+  facts.factors = {ce, MilliCe{ce.value * 9 / 10 + 1}, MilliCe{ce.value + 7},
+                   MilliCe{ce.value / 2 + 1}};
+  return facts;
+}
+
+Money units(Currency currency, std::int64_t milli) {
+  return Money(Int128{Money::units_per_one / 1000} * milli, currency);
+}
+
+void plan_pool(Workload& plan, Random& random) {
+  std::vector<DeviceFacts> types;
+  for (std::int64_t i = random.between(1, 3); i > 0; --i) {
+    types.push_back(device_type(random, types.size()));
+  }
+  for (std::int64_t n = random.between(1, 4); n > 0; --n) {
+    Workload::NodePlan node;
+    node.name = "n" + std::to_string(plan.nodes.size() + 1);
+    for (std::int64_t d = random.between(1, 4); d > 0; --d) {
+      DeviceFacts facts = types[random.below(types.size())];
+      facts.uuid = node.name + "-gpu" + std::to_string(node.devices.size());
+      node.devices.push_back(facts);
+    }
+    plan.nodes.push_back(std::move(node));
+  }
+}
+
+void plan_tenants(Workload& plan, Random& random) {
+  const Currency currencies[] = {Currency("USD"), Currency("JPY"), Currency("KWD")};
+  for (const Currency currency : currencies) {
+    RateCard card;
+    card.currency = currency;
+    card.on_demand = units(currency, random.between(0, 900)).times_ratio(1, 7, Rounding::down);
+    card.ce_per_gibibyte = MilliCe{random.chance(200) ? 0 : 1250};
+    plan.cards.push_back(card);
+  }
+  for (std::int64_t i = random.between(2, 5); i > 0; --i) {
+    Workload::TenantPlan tenant;
+    TenantSpec& spec = tenant.spec;
+    spec.name = "tenant" + std::to_string(plan.tenants.size() + 1);
+    spec.currency = currencies[random.chance(700) ? 0 : random.below(3)];
+    spec.payment = random.chance(500) ? PaymentMode::prepaid : PaymentMode::postpaid;
+    spec.credit_limit = Money::zero(spec.currency);
+    if (spec.payment == PaymentMode::postpaid) {
+      spec.credit_limit = units(spec.currency, random.between(0, 200'000));
+    }
+    tenant.wallet = units(spec.currency, random.between(1, 200'000));
+    if (random.chance(300)) spec.discount = BasisPoints{random.between(0, 10'000)};
+    if (random.chance(300)) spec.quota.ce = MilliCe{random.between(0, 300'000)};
+    if (random.chance(200)) spec.quota.memory = Mebibytes{random.between(0, 200'000)};
+    if (random.chance(200)) spec.quota.tasks = random.between(0, 5);
+    if (random.chance(200)) spec.quota.queued = random.between(1, 10);
+    plan.tenants.push_back(tenant);
+  }
+}
+
+Program plan_program(Random& random, Duration limit) {
+  Program program;
+  program.run = Duration{limit.ms * random.between(0, 1300) / 1000};
+  if (random.chance(100)) program.exit_code = random.between(1, 255);
+  if (random.chance(300)) program.launch = Duration{random.between(0, 20'000)};
+  if (random.chance(300)) program.stop = Duration{random.between(0, 90'000)};
+  program.deaf = random.chance(50);
+  if (random.chance(30)) program.refused = "no such program";
+  if (random.chance(50)) program.start_delay = Duration{random.between(0, 300'000)};
+  if (random.chance(50)) program.report_delay = Duration{random.between(0, 300'000)};
+  program.reports_twice = random.chance(50);
+  return program;
+}
+
+TaskSpec plan_task(Random& random, const Workload& plan, std::size_t number) {
+  TaskSpec spec;
+  spec.name = "c" + std::to_string(number);
+  spec.limit = Duration{random.between(1, random.chance(800) ? hour_ms : 3 * hour_ms)};
+  spec.grace = Duration{random.chance(300) ? 0 : random.between(0, 60'000)};
+  spec.restarts_max = random.between(0, 3);
+  ResourceRequest& request = spec.request;
+  if (random.chance(500)) {
+    request.ce = MilliCe{random.chance(300) ? 33'333 : random.between(1, 120'000)};
+  } else {
+    request.share = MilliDevice{random.chance(200) ? 1000 : random.between(1, 700)};
+  }
+  if (random.chance(300)) request.memory = Mebibytes{random.between(1, 60'000)};
+  const Workload::NodePlan& node = plan.nodes[random.below(plan.nodes.size())];
+  const std::size_t index = random.below(node.devices.size());
+  if (random.chance(100)) request.device = node.name + "/" + std::to_string(index);
+  if (random.chance(100)) request.device_type = node.devices[index].type;
+  request.work_class = static_cast<WorkClass>(random.below(4));
+  if (random.chance(300)) spec.attribution.project = "project" + std::to_string(random.below(3));
+  spec.command = command_of(plan_program(random, spec.limit));
+  return spec;
+}
+
+// Adds a fault with its end, so that nothing stays broken until the healing.
+void add_pair(Workload& plan, Random& random, Duration at, ActKind start, ActKind end,
+              std::size_t which, std::int64_t longest_ms) {
+  plan.acts.push_back({at, start, which, random.between(0, 60'000), {}});
+  plan.acts.push_back({at + Duration{random.between(1, longest_ms)}, end, which, 0, {}});
+}
+
+void plan_fault(Workload& plan, Random& random, Duration at, std::size_t devices) {
+  switch (random.below(9)) {
+    case 0:
+      return add_pair(plan, random, at, ActKind::lose, ActKind::rejoin, random.below(devices),
+                      hour_ms);
+    case 1:
+      return add_pair(plan, random, at, ActKind::drain, ActKind::undrain, random.below(devices),
+                      hour_ms);
+    case 2:
+      return add_pair(plan, random, at, ActKind::down, ActKind::up, 0, hour_ms);
+    case 3:
+      return add_pair(plan, random, at, ActKind::journal_full, ActKind::journal_ok, 0, 600'000);
+    case 4:
+      return plan.acts.push_back({at, ActKind::kill, 0, 0, {}});
+    case 5:
+      return plan.acts.push_back({at, ActKind::kill_before_effects, 0, 0, {}});
+    case 6:
+      return plan.acts.push_back({at, ActKind::tear, 0, random.between(0, 3000), {}});
+    case 7:
+      return plan.acts.push_back(
+          {at, ActKind::step_clock, 0, random.between(1, random.chance(500) ? 5'000 : hour_ms), {}});
+    default:
+      return plan.acts.push_back({at, ActKind::snapshot, 0, 0, {}});
+  }
+}
+
+}  // namespace
+
+const char* name_of(ActKind kind) {
+  constexpr const char* names[] = {
+      "submit", "retry",  "stop",  "pause",        "resume",     "drain",
+      "undrain", "lose",  "rejoin", "kill",        "down",       "up",
+      "kill before effects", "tear", "journal full", "journal ok", "step clock", "publish price",
+      "top up", "invoice", "snapshot", "stale report"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+Workload workload_of(std::uint64_t seed) {
+  Random random(seed * 0x9e3779b97f4a7c15ULL + 1);
+  Workload plan;
+  plan_pool(plan, random);
+  plan_tenants(plan, random);
+  if (random.chance(700)) plan.reports.dropped_permille = random.below(200);
+  if (random.chance(700)) plan.reports.doubled_permille = random.below(200);
+  if (random.chance(700)) plan.reports.delay_max = Duration{random.between(0, 10'000)};
+  if (random.chance(500)) plan.reports.launch_max = Duration{random.between(0, 30'000)};
+
+  std::size_t devices = 0;
+  for (const auto& node : plan.nodes) devices += node.devices.size();
+  const std::int64_t horizon_ms = random.between(1, 8) * hour_ms;
+  const auto when = [&] { return Duration{random.between(0, horizon_ms)}; };
+  const auto tasks = static_cast<std::size_t>(random.between(5, 60));
+  for (std::size_t i = 0; i < tasks; ++i) {
+    plan.acts.push_back({when(), ActKind::submit, random.below(plan.tenants.size()), 0,
+                         plan_task(random, plan, i)});
+    const ActKind later[] = {ActKind::retry, ActKind::stop, ActKind::pause, ActKind::resume,
+                             ActKind::stale_report};
+    for (const ActKind kind : later) {
+      if (random.chance(250)) plan.acts.push_back({when(), kind, random.below(tasks), 0, {}});
+    }
+  }
+  for (std::int64_t i = random.between(0, 20); i > 0; --i) plan_fault(plan, random, when(), devices);
+  for (std::int64_t i = random.between(0, 10); i > 0; --i) {
+    const ActKind money[] = {ActKind::publish_price, ActKind::top_up, ActKind::invoice};
+    plan.acts.push_back({when(), money[random.below(3)], random.below(plan.tenants.size()),
+                         random.between(1, 50'000), {}});
+  }
+  std::stable_sort(plan.acts.begin(), plan.acts.end(),
+                   [](const Act& a, const Act& b) { return a.at < b.at; });
+  return plan;
+}
+
+}  // namespace loam::sim

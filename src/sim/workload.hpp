@@ -1,0 +1,64 @@
+// Workload: what one seed makes happen. Internal to this folder. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "domain/command.hpp"
+#include "sim/virtual_executor.hpp"
+
+namespace loam::sim {
+
+enum class ActKind {
+  submit,
+  retry,         // a request sent before, again
+  stop,
+  pause,
+  resume,
+  drain,
+  undrain,
+  lose,          // a device dies; the daemon hears of it later
+  rejoin,
+  kill,          // the daemon, and starts at once
+  down,
+  up,
+  kill_before_effects,
+  tear,          // the next append, at any byte
+  journal_full,
+  journal_ok,
+  step_clock,
+  publish_price,
+  top_up,
+  invoice,
+  snapshot,
+  stale_report,
+};
+const char* name_of(ActKind kind);
+
+struct Act {
+  Duration at;  // after the start
+  ActKind kind = ActKind::submit;
+  std::size_t which = 0;     // task by order of submission, device, or tenant
+  std::int64_t amount = 0;   // ms, bytes, or milli-units of money
+  TaskSpec spec;             // of a submission; its name is unique
+};
+
+struct Workload {
+  struct NodePlan {
+    std::string name;
+    std::vector<DeviceFacts> devices;
+  };
+  std::vector<NodePlan> nodes;
+  struct TenantPlan {
+    TenantSpec spec;
+    Money wallet;
+  };
+  std::vector<TenantPlan> tenants;
+  std::vector<RateCard> cards;
+  ReportFaults reports;
+  std::vector<Act> acts;  // in order of time
+};
+
+Workload workload_of(std::uint64_t seed);
+
+}  // namespace loam::sim
