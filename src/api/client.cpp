@@ -85,6 +85,7 @@ struct Client::Core {
         token(std::move(given_token)) {}
 
   http::Address address;
+  http::ClientOptions http_options;
   http::Client client;
   std::string token;
 
@@ -109,6 +110,17 @@ struct Client::Core {
     LOAM_TRY(body, text(request));
     auto view = from_json<View>(body);
     if (!view) return not_understood(view.error());
+    return view;
+  }
+  // For what takes as long as a disk or a driver does: silence is no sign of death.
+  template <class View>
+  Result<View> patient_call(const http::Request& request) {
+    http::ClientOptions options = http_options;
+    options.answer_timeout = Duration::hours(1);
+    http::Client patient(address, options);
+    std::swap(client, patient);
+    auto view = call<View>(request);
+    std::swap(client, patient);
     return view;
   }
   template <class View>
@@ -306,7 +318,7 @@ Result<DeviceList> Client::devices() {
 }
 
 Result<DeviceList> Client::discover() {
-  return core_->call<DeviceList>(core_->request(Method::post, "/v1/devices/discover"));
+  return core_->patient_call<DeviceList>(core_->request(Method::post, "/v1/devices/discover"));
 }
 
 Result<DeviceView> Client::calibrate(const std::string& device,
@@ -429,7 +441,7 @@ Result<TokenView> Client::revoke_token(const std::string& name) {
 }
 
 Result<BackupView> Client::backup(const std::string& path) {
-  return core_->call<BackupView>(
+  return core_->patient_call<BackupView>(
       core_->request(Method::post, "/v1/backup", to_json(BackupRequest{path})));
 }
 

@@ -1,6 +1,7 @@
 #include "api/views.hpp"
 
 #include <boost/describe/enum_to_string.hpp>
+#include <cmath>
 #include <tuple>
 
 #include "billing/accounts.hpp"
@@ -102,7 +103,8 @@ void put_live(const engine::State& state, Instant now, const Task& task, const L
   view.share_measured.reset();
   if (!live) return;
   if (const auto measured = live(lease->id)) {
-    if (measured->share_measured) view.share_measured = rounded_share(*measured->share_measured);
+    if (measured->share_measured && std::isfinite(*measured->share_measured))
+      view.share_measured = rounded_share(*measured->share_measured);
     if (measured->advisory) view.isolation = "advisory";
   }
 }

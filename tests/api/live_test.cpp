@@ -196,7 +196,7 @@ TEST_F(LiveTest, more_output_than_one_step_sends_comes_whole) {
   const TaskId id = submit();
   daemon.start(id);
   std::string text;
-  for (int i = 0; text.size() < 10'000'000; ++i) text += "line " + std::to_string(i) + "\n";
+  for (int i = 0; text.size() < 5'000'000; ++i) text += "line " + std::to_string(i) + "\n";
   say(id, text);
   daemon.end(id);
   const Caught answer = get("/v1/tasks/" + id.text() + "/events?logs=true");

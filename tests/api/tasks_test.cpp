@@ -12,6 +12,7 @@ TEST_F(TasksTest, a_quote_says_where_when_and_how_much) {
   EXPECT_EQ(quote.tenant, "acme");
   EXPECT_EQ(quote.device, "n1/0");
   EXPECT_EQ(quote.share, 0.25);
+  EXPECT_NE(answer.response->body.find("\"share\":0.25,"), std::string::npos);
   EXPECT_EQ(quote.memory_mib, 20'480);
   EXPECT_EQ(quote.ce, "25");
   EXPECT_EQ(quote.billable_ce, "25");
