@@ -92,7 +92,7 @@ Verdict verdict_on(const Lease& lease, const Ending& ending) {
 
 }  // namespace
 
-void meter(Draft& draft, Lease& lease, Money& held, Instant to) {
+Money meter(Draft& draft, Lease& lease, Money& held, Instant to) {
   const State& state = draft.state();
   const Tenant& tenant = state.tenant(lease.tenant);
   Money charged = Money::zero(tenant.spec.currency);
@@ -105,16 +105,44 @@ void meter(Draft& draft, Lease& lease, Money& held, Instant to) {
     billing::advance(lease, record);
     draft.add(UsageRated{record});
   }
-  if (charged.is_zero()) return;
+  const Money nothing = Money::zero(tenant.spec.currency);
+  if (charged.is_zero()) return nothing;
   if (charged.is_negative()) {
     draft.add(TransactionPosted{billing::refund(TransactionId{draft.next().transaction++},
                                                 lease.tenant, lease.task, -charged)});
-    return;
+    return nothing;
   }
   draft.add(TransactionPosted{billing::charge(TransactionId{draft.next().transaction++},
                                               lease.tenant, lease.task, charged, held)});
-  held -= std::min(charged, held);
+  const Money covered = std::min(charged, held);
+  held -= covered;
+  return charged - covered;
 }
+
+namespace {
+
+// Prices published since the hold was made may have outgrown it: sets more aside while there is
+// some, else has the attempt stopped while its stopping is still covered for the most part.
+void keep_covered(Draft& draft, const Lease& lease, Money held, Money paid_from_wallet) {
+  if (lease.stopping != StopReason::none) return;
+  const State& state = draft.state();
+  const Tenant& tenant = state.tenant(lease.tenant);
+  const Duration rest{std::max<std::int64_t>(0, (lease.stop_at - lease.billed_until).ms)};
+  const Money needed = most_it_costs(state, draft.now(), tenant, lease.billable_ce, rest,
+                                     state.tasks.at(lease.task).spec.grace);
+  // The hold was rounded once and the charges once each: they differ by some 10^-12.
+  const Money rounding(1000, tenant.spec.currency);
+  const Money more = needed - held;
+  if (more <= rounding) return;
+  if (more > available(state, tenant.id) - paid_from_wallet) {
+    draft.add(StopRequested{lease.id, StopReason::funds});
+    return;
+  }
+  draft.add(TransactionPosted{
+      billing::hold(TransactionId{draft.next().transaction++}, tenant.id, lease.task, more)});
+}
+
+}  // namespace
 
 void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
   const State& state = draft.state();
@@ -217,7 +245,8 @@ Decision decide_on(const State& state, Instant now, const TimePassed&) {
     return draft.done();
   }
   Money held = state.tasks.at(lease.task).held;
-  meter(draft, lease, held, next_due(lease) - metering_slack);
+  const Money beyond = meter(draft, lease, held, next_due(lease) - metering_slack);
+  keep_covered(draft, lease, held, beyond);
   return draft.done();
 }
 

@@ -64,7 +64,8 @@ struct Ending {
 void end_lease(Draft& draft, const Lease& lease, const Ending& ending);
 
 // Rates a started lease up to `to`, forwards or back, and posts the charge or the refund; moves
-// `lease` (a copy) and the draft's idea of what is held along.
-void meter(Draft& draft, Lease& lease, Money& held, Instant to);
+// `lease` (a copy) and the draft's idea of what is held along. Returns what the hold did not cover,
+// which the wallet paid.
+Money meter(Draft& draft, Lease& lease, Money& held, Instant to);
 
 }  // namespace loam::engine
