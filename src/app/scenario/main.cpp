@@ -36,10 +36,10 @@ int run_seeds(const std::vector<std::string>& words) {
     const std::size_t dots = word.find("..");
     std::uint64_t first = 0;
     std::uint64_t last = 0;
-    const bool good = dots == std::string::npos
-                          ? read_number(word, first) && read_number(word, last)
-                          : read_number(word.substr(0, dots), first) &&
-                                read_number(word.substr(dots + 2), last);
+    const bool good =
+        dots == std::string::npos
+            ? read_number(word, first) && read_number(word, last)
+            : read_number(word.substr(0, dots), first) && read_number(word.substr(dots + 2), last);
     if (!good || last < first || last - first >= seeds_max) {
       std::cerr << "'" << word << "' is not a seed or a range of seeds; write 42 or 1..200\n";
       return exit_usage;
