@@ -82,6 +82,12 @@ Transaction charge(TransactionId id, TenantId tenant, TaskId task, Money amount,
   return transaction;
 }
 
+Transaction refund(TransactionId id, TenantId tenant, TaskId task, Money amount) {
+  const Currency currency = amount.currency();
+  return transfer(id, TransactionKind::refund, tenant, task, revenue_in(currency),
+                  wallet_of(tenant, currency), amount);
+}
+
 Transaction release(TransactionId id, TenantId tenant, TaskId task, Money amount) {
   const Currency currency = amount.currency();
   return transfer(id, TransactionKind::release, tenant, task, held_of(tenant, currency),

@@ -36,6 +36,8 @@ Transaction top_up(TransactionId id, TenantId tenant, Money amount, std::string 
 Transaction hold(TransactionId id, TenantId tenant, TaskId task, Money amount);
 // Posts a charge: first from what is held for the task (`held`), the rest from the wallet.
 Transaction charge(TransactionId id, TenantId tenant, TaskId task, Money amount, Money held);
+// Gives back to the wallet what was charged too much.
+Transaction refund(TransactionId id, TenantId tenant, TaskId task, Money amount);
 // Returns what is held and not needed.
 Transaction release(TransactionId id, TenantId tenant, TaskId task, Money amount);
 

@@ -56,13 +56,26 @@ const RateCard* RateBook::dearest_from(Currency currency, Instant instant) const
   return dearest;
 }
 
+namespace {
+
+// What all records of a lease have in common.
+UsageRecord record_of(const Lease& lease) {
+  UsageRecord record;
+  record.lease = lease.id;
+  record.task = lease.task;
+  record.tenant = lease.tenant;
+  record.billable_ce = lease.billable_ce;
+  for (const Slice& slice : lease.slices) record.memory += slice.memory;
+  return record;
+}
+
+}  // namespace
+
 std::vector<UsageRecord> rate_until(const Lease& lease, const Payer& payer, const RateBook& book,
                                     Instant to) {
   LOAM_ASSERT(lease.started());
   std::vector<UsageRecord> records;
   Lease cursor = lease;
-  Mebibytes memory;
-  for (const Slice& slice : lease.slices) memory += slice.memory;
   while (cursor.billed_until < to) {
     const RateCard* card = book.at(payer.currency, cursor.billed_until);
     LOAM_ASSERT(card != nullptr);  // a lease is granted under a card, and cards are never removed
@@ -72,14 +85,9 @@ std::vector<UsageRecord> rate_until(const Lease& lease, const Payer& payer, cons
     const Amount total =
         rate(lease.billable_ce, piece_end - segment_start, card->on_demand, payer.discount);
     const Money zero = Money::zero(payer.currency);
-    UsageRecord record;
-    record.lease = lease.id;
-    record.task = lease.task;
-    record.tenant = lease.tenant;
+    UsageRecord record = record_of(lease);
     record.from = cursor.billed_until;
     record.to = piece_end;
-    record.billable_ce = lease.billable_ce;
-    record.memory = memory;
     record.card = card->id;
     record.unit_price = card->on_demand;
     record.list = total.list - (same_segment ? cursor.segment_list : zero);
@@ -90,8 +98,38 @@ std::vector<UsageRecord> rate_until(const Lease& lease, const Payer& payer, cons
   return records;
 }
 
+std::vector<UsageRecord> rate_back(const Lease& lease, const Payer& payer, const RateBook& book,
+                                   Instant to) {
+  LOAM_ASSERT(lease.started() && to >= lease.started_at);
+  std::vector<UsageRecord> records;
+  for (Instant from = lease.billed_until; from > to;) {
+    const RateCard* card = book.at(payer.currency, from - Duration{1});
+    LOAM_ASSERT(card != nullptr);
+    // Where the lease's time under this card began: its amount is rounded once from there.
+    const Instant begin = std::max(card->effective_from, lease.started_at);
+    const Instant back_to = std::max(to, begin);
+    const Amount was = rate(lease.billable_ce, from - begin, card->on_demand, payer.discount);
+    const Amount is = rate(lease.billable_ce, back_to - begin, card->on_demand, payer.discount);
+    UsageRecord record = record_of(lease);
+    record.from = from;
+    record.to = back_to;
+    record.card = card->id;
+    record.unit_price = card->on_demand;
+    record.list = is.list - was.list;
+    record.net = is.net - was.net;
+    records.push_back(record);
+    from = back_to;
+  }
+  return records;
+}
+
 void advance(Lease& lease, const UsageRecord& record) {
-  LOAM_ASSERT(record.from == lease.billed_until && record.to > record.from);
+  LOAM_ASSERT(record.from == lease.billed_until && record.to != record.from);
+  if (record.to < record.from) {
+    LOAM_ASSERT(record.to >= lease.started_at);
+    lease.billed_until = record.to;
+    return;
+  }
   if (lease.segment_card != record.card) {
     lease.segment_card = record.card;
     lease.segment_start = record.from;

@@ -53,7 +53,16 @@ struct Payer {
 std::vector<UsageRecord> rate_until(const Lease& lease, const Payer& payer, const RateBook& book,
                                     Instant to);
 
+// The records that take a lease's billing back from where it stands to `to`, because it ended
+// earlier than was known when it was rated: each begins where the last one ended and ends earlier,
+// with what was billed for that time as a negative amount. The amounts left are those of a lease
+// that had been rated to `to` only. Requires a started lease and `to` not before its start.
+// Empty when nothing is to be taken back.
+std::vector<UsageRecord> rate_back(const Lease& lease, const Payer& payer, const RateBook& book,
+                                   Instant to);
+
 // Moves the lease's rating past `record`. The only other writer of those fields is the start.
+// After a record that goes back the lease can only end.
 void advance(Lease& lease, const UsageRecord& record);
 
 }  // namespace loam::billing

@@ -92,21 +92,57 @@ Verdict verdict_on(const Lease& lease, const Ending& ending) {
 
 }  // namespace
 
-void meter(Draft& draft, Lease& lease, Money& held, Instant to) {
+Money meter(Draft& draft, Lease& lease, Money& held, Instant to) {
   const State& state = draft.state();
   const Tenant& tenant = state.tenant(lease.tenant);
   Money charged = Money::zero(tenant.spec.currency);
-  for (UsageRecord& record : billing::rate_until(lease, payer_of(tenant), state.rates, to)) {
+  const billing::Payer payer = payer_of(tenant);
+  for (UsageRecord& record : to < lease.billed_until
+                                 ? billing::rate_back(lease, payer, state.rates, to)
+                                 : billing::rate_until(lease, payer, state.rates, to)) {
     record.id = UsageId{draft.next().usage++};
     charged += record.net;
     billing::advance(lease, record);
     draft.add(UsageRated{record});
   }
-  if (charged.is_zero()) return;
+  const Money nothing = Money::zero(tenant.spec.currency);
+  if (charged.is_zero()) return nothing;
+  if (charged.is_negative()) {
+    draft.add(TransactionPosted{billing::refund(TransactionId{draft.next().transaction++},
+                                                lease.tenant, lease.task, -charged)});
+    return nothing;
+  }
   draft.add(TransactionPosted{billing::charge(TransactionId{draft.next().transaction++},
                                               lease.tenant, lease.task, charged, held)});
-  held -= std::min(charged, held);
+  const Money covered = std::min(charged, held);
+  held -= covered;
+  return charged - covered;
 }
+
+namespace {
+
+// Prices published since the hold was made may have outgrown it: sets more aside while there is
+// some, else has the attempt stopped while its stopping is still covered for the most part.
+void keep_covered(Draft& draft, const Lease& lease, Money held, Money paid_from_wallet) {
+  if (lease.stopping != StopReason::none) return;
+  const State& state = draft.state();
+  const Tenant& tenant = state.tenant(lease.tenant);
+  const Duration rest{std::max<std::int64_t>(0, (lease.stop_at - lease.billed_until).ms)};
+  const Money needed = most_it_costs(state, draft.now(), tenant, lease.billable_ce, rest,
+                                     state.tasks.at(lease.task).spec.grace);
+  // The hold was rounded once and the charges once each: they differ by some 10^-12.
+  const Money rounding(1000, tenant.spec.currency);
+  const Money more = needed - held;
+  if (more <= rounding) return;
+  if (more > available(state, tenant.id) - paid_from_wallet) {
+    draft.add(StopRequested{lease.id, StopReason::funds});
+    return;
+  }
+  draft.add(TransactionPosted{
+      billing::hold(TransactionId{draft.next().transaction++}, tenant.id, lease.task, more)});
+}
+
+}  // namespace
 
 void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
   const State& state = draft.state();
@@ -120,14 +156,17 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
   }
   Instant ended_at = std::min(ending.ended_at, draft.now());
   if (lease.started()) {
-    // What was rated stays rated: metering waits for late reports, see metering_slack.
-    ended_at = std::max(ended_at, lease.billed_until);
+    // A report may come after its time was rated: then the rating goes back.
+    ended_at = std::max(ended_at, lease.started_at);
     meter(draft, lease, held, ended_at);
   }
   draft.add(LeaseEnded{lease.id, ended_at, ending.device_time, ending.memory_peak});
 
+  // With its limit used up a task has no run time left to come back for.
+  const Duration ran = lease.started() ? ended_at - lease.started_at : Duration{0};
+  const bool used_up = task.run_time + ran >= task.spec.limit;
   const bool lost = ending.end == AttemptEnd::lost && lease.stopping == StopReason::none;
-  if (lost && task.losses < task.spec.restarts_max) {
+  if (lost && !used_up && task.losses < task.spec.restarts_max) {
     draft.add(TaskRequeued{task.id, ending.reason});
     return;
   }
@@ -135,11 +174,13 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
     draft.add(TransactionPosted{
         billing::release(TransactionId{draft.next().transaction++}, task.tenant, task.id, held)});
   }
-  if (lease.stopping == StopReason::paused && ending.end != AttemptEnd::refused) {
+  const bool paused = lease.stopping == StopReason::paused && ending.end != AttemptEnd::refused;
+  if (paused && !used_up) {
     draft.add(TaskPaused{task.id});
     return;
   }
   Verdict verdict = verdict_on(lease, ending);
+  if (used_up && (lost || paused)) verdict = {TaskOutcome::limit_reached, "reached its time limit"};
   draft.add(TaskFinished{task.id, verdict.outcome, ending.exit_code, std::move(verdict.reason)});
 }
 
@@ -172,7 +213,11 @@ Decision decide_on(const State& state, Instant now, const SchedulePass&) {
     const DemandAnswer wanted = demand_of(state, task.spec);
     if (wanted.reject) continue;
     const auto place = state.capacity.best_fit(wanted.demand);
-    if (!place) break;  // first come, first served: what comes later does not overtake
+    if (!place) {
+      // What no device in service could hold waits for one without holding up the others.
+      if (!state.capacity.could_hold(wanted.demand)) continue;
+      break;  // first come, first served: what comes later does not overtake
+    }
     // A tenant at its own limit holds nobody else back.
     if (over_quota(state.tenant(tenant_id), place->ce, place->memory)) continue;
     if (grant(draft, task, *place)) break;
@@ -200,7 +245,8 @@ Decision decide_on(const State& state, Instant now, const TimePassed&) {
     return draft.done();
   }
   Money held = state.tasks.at(lease.task).held;
-  meter(draft, lease, held, next_due(lease) - metering_slack);
+  const Money beyond = meter(draft, lease, held, next_due(lease) - metering_slack);
+  keep_covered(draft, lease, held, beyond);
   return draft.done();
 }
 

@@ -63,8 +63,9 @@ struct Ending {
 // Rates what is left, ends the lease, settles the money and says what becomes of the task.
 void end_lease(Draft& draft, const Lease& lease, const Ending& ending);
 
-// Rates a started lease up to `to` and posts the charge; moves `lease` (a copy) and the draft's
-// idea of what is held along.
-void meter(Draft& draft, Lease& lease, Money& held, Instant to);
+// Rates a started lease up to `to`, forwards or back, and posts the charge or the refund; moves
+// `lease` (a copy) and the draft's idea of what is held along. Returns what the hold did not cover,
+// which the wallet paid.
+Money meter(Draft& draft, Lease& lease, Money& held, Instant to);
 
 }  // namespace loam::engine

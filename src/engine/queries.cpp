@@ -57,7 +57,8 @@ WaitReason why_waits(const State& state, const Task& task) {
   for (const auto& [head, owner] : heads) {
     if (head == task.id) break;
     const DemandAnswer ahead = demand_of(state, state.tasks.at(head).spec);
-    if (!ahead.reject && !state.capacity.best_fit(ahead.demand)) {
+    if (!ahead.reject && state.capacity.could_hold(ahead.demand) &&
+        !state.capacity.best_fit(ahead.demand)) {
       return {WaitCode::behind, head,
               "behind " + head.text() + ", which came first and does not fit yet"};
     }

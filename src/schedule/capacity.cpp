@@ -110,4 +110,20 @@ std::vector<Capacity::Fit> Capacity::fits_when_empty(const Demand& demand) const
   return fits;
 }
 
+bool Capacity::could_hold(const Demand& demand) const {
+  const auto holds = [&](const Kind& kind) {
+    const Placement needs = needs_on(demand, kind.facts);
+    return needs.share <= whole_device && needs.memory <= kind.facts.memory;
+  };
+  if (demand.device.valid()) {
+    if (demand.device.value > entries_.size()) return false;
+    const Entry& entry = entries_[demand.device.value - 1];
+    return entry.known && entry.placeable && holds(kinds_.at(entry.kind));
+  }
+  for (const auto& [key, kind] : kinds_) {
+    if (!kind.levels.empty() && admits(demand, kind.facts) && holds(kind)) return true;
+  }
+  return false;
+}
+
 }  // namespace loam::schedule

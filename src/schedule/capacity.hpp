@@ -36,6 +36,10 @@ class Capacity {
   };
   std::vector<Fit> fits_when_empty(const Demand& demand) const;
 
+  // Whether some device that takes leases now (healthy, not drained) could hold the demand if it
+  // were empty. O(kinds).
+  bool could_hold(const Demand& demand) const;
+
  private:
   // Devices of one kind (type, memory, worth) by how full they are; only placeable ones.
   using Level = std::tuple<std::int64_t, std::int64_t, std::uint64_t>;  // free milli, free MiB, id

@@ -227,8 +227,8 @@ void Auditor::check_rating(const LeaseBook& book, const UsageRecord& usage, cons
   const Int128 sum = book.card_net.at(card.id.value).units();
   const Int128 off = sum * divisor - product;
   if (off * 2 > divisor || -off * 2 > divisor) {
-    fail(8, usage.id.text() + " brings its lease to " +
-                to_text(Money(sum, card.currency)) + ", which is not what the time is worth");
+    fail(8, usage.id.text() + " brings its lease to " + to_text(Money(sum, card.currency)) +
+                ", which is not what the time is worth");
   }
 }
 
@@ -257,10 +257,12 @@ void Auditor::on(const Record& record, const UsageRated& event) {
     fail(8, usage.id.text() + " is not priced by the card in force at " + to_text(inside));
     return;
   }
-  const RateCard* at_end = card_at(usage.net.currency(), std::max(usage.from, usage.to) - Duration{1});
+  const RateCard* at_end =
+      card_at(usage.net.currency(), std::max(usage.from, usage.to) - Duration{1});
   if (at_end != card) fail(8, usage.id.text() + " runs over a change of price");
   book->card_from.try_emplace(card->id.value, inside);
-  book->card_net.try_emplace(card->id.value, Money::zero(card->currency)).first->second += usage.net;
+  book->card_net.try_emplace(card->id.value, Money::zero(card->currency)).first->second +=
+      usage.net;
   book->rated_until = usage.to;
   book->billed += usage.to - usage.from;
   owner->rated += usage.net;
@@ -314,7 +316,8 @@ void Auditor::on(const Record&, const TaskPaused& event) {
   if (book->stage != Stage::between && book->stage != Stage::waiting) {
     fail(3, event.task.text() + " is paused while it has a lease");
   }
-  if (!book->held.is_zero()) fail(9, event.task.text() + " is paused and holds " + to_text(book->held));
+  if (!book->held.is_zero())
+    fail(9, event.task.text() + " is paused and holds " + to_text(book->held));
   book->stage = Stage::paused;
 }
 
@@ -354,8 +357,8 @@ void Auditor::on(const Record&, const InvoiceIssued& event) {
                 to_text(payable));
   }
   if (net != tenant.uninvoiced) {
-    fail(9, invoice.id.text() + " bills " + to_text(net) + " where " +
-                to_text(tenant.uninvoiced) + " was charged");
+    fail(9, invoice.id.text() + " bills " + to_text(net) + " where " + to_text(tenant.uninvoiced) +
+                " was charged");
   }
   tenant.uninvoiced = Money::zero(invoice.currency);
 }

@@ -96,9 +96,10 @@ struct Block {
   std::size_t line_last = 0;
 };
 
-using Step = std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeTenant,
-                          Submit, AskOfTask, Drain, Pay, InvoiceNow, Report, FaultDaemon,
-                          FaultJournal, FaultClock, FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
+using Step =
+    std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeTenant, Submit,
+                 AskOfTask, Drain, Pay, InvoiceNow, Report, FaultDaemon, FaultJournal, FaultClock,
+                 FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
 
 // When a statement happens: so long after the clock's start, after the statement before, or at an
 // instant.

@@ -24,7 +24,8 @@ Result<Step> read_device(Words& words) {
   device.facts.factors_source = "scenario";
   CeFactors& factors = device.facts.factors;
   const Word* ce = words.attribute("ce");
-  if (ce == nullptr) return words.fault_here("ce= is missing", "say what the device is worth: ce=100");
+  if (ce == nullptr)
+    return words.fault_here("ce= is missing", "say what the device is worth: ce=100");
   LOAM_TRY(worth, words.placed(*ce, parse_ce(ce->text)));
   factors = {worth, worth, worth, worth};
   LOAM_CHECK(words.take("train", factors.train, parse_ce));
@@ -366,8 +367,9 @@ constexpr std::array verbs{
          "tenant NAME [wallet=100USD] [credit=50USD] [currency=USD] [discount=10%] [quota_ce=] "
          "[quota_memory=] [quota_tasks=] [quota_queued=]"},
     Verb{"change", read_change, true, "change NAME, then what tenant takes"},
-    Verb{"submit", read_submit, true,
-         "submit TASK TENANT [on_demand] ce=|share=|devices= [memory=] [limit=] [run=] [exit=] ..."},
+    Verb{
+        "submit", read_submit, true,
+        "submit TASK TENANT [on_demand] ce=|share=|devices= [memory=] [limit=] [run=] [exit=] ..."},
     Verb{"quote", read_quote, true, "quote TENANT, then what submit takes"},
     Verb{"stop", read_ask<TaskVerb::stop>, true, "stop TASK"},
     Verb{"pause", read_ask<TaskVerb::pause>, true, "pause TASK"},
@@ -377,9 +379,10 @@ constexpr std::array verbs{
     Verb{"topup", read_topup, true, "topup TENANT 100USD"},
     Verb{"invoice", read_invoice, true, "invoice TENANT"},
     Verb{"report", read_report, true, "report TASK started|ended [epoch=1] [ago=5s] [exit=0]"},
-    Verb{"fault", read_fault, true,
-         "fault DEVICE lost|healthy [unseen=5s] | fault daemon killed|killed_before_effects|down|up "
-         "| fault journal full|ok|torn=BYTES | fault clock +1h|-1h"},
+    Verb{
+        "fault", read_fault, true,
+        "fault DEVICE lost|healthy [unseen=5s] | fault daemon killed|killed_before_effects|down|up "
+        "| fault journal full|ok|torn=BYTES | fault clock +1h|-1h"},
     Verb{"snapshot", read_snapshot, true, "snapshot"},
     Verb{"expect", read_expect, false, "expect start TASK on DEVICE, and the like"},
     Verb{"quiet", read_quiet, false, "quiet"},
@@ -453,7 +456,8 @@ Result<Scenario> parse_scenario(std::string_view file, std::string_view text) {
                          ? nullptr
                          : std::get_if<Block>(&scenario.statements.back().step);
       if (block == nullptr) {
-        return fault_at(file, line, line.words.front().column, "an indented line belongs to nothing",
+        return fault_at(file, line, line.words.front().column,
+                        "an indented line belongs to nothing",
                         "indent only below bill, ledger or issued");
       }
       block->line_last = line.number;

@@ -61,9 +61,8 @@ class Runner {
         start_(start_of(scenario)),
         world_(start_, seed),
         story_(start_) {
-    world_.on_record([this](const Record& record) {
-      story_.hear(record, world_.clock().true_now());
-    });
+    world_.on_record(
+        [this](const Record& record) { story_.hear(record, world_.clock().true_now()); });
   }
 
   Result<ScenarioResult> run() {
@@ -115,7 +114,8 @@ class Runner {
     if (key.empty()) key = "line-" + std::to_string(statement_->line.number);
     std::string asked;
     for (const Word& word : statement_->line.words) {
-      if (word.text != "at" || &word != &statement_->line.words.front()) asked += word.written() + " ";
+      if (word.text != "at" || &word != &statement_->line.words.front())
+        asked += word.written() + " ";
     }
     // The time is not part of what is asked.
     if (statement_->at) asked.erase(0, asked.find(' ') + 1);
@@ -221,15 +221,16 @@ class Runner {
       return {};
     }
     const engine::Quote& quote = *answer.quote;
-    story_.add(now(),
-               {plain("quote"), plain(step.tenant), attribute("device", quote.device),
-                attribute("share", to_text(quote.share)), attribute("memory", to_text(quote.memory)),
-                attribute("ce", to_text(quote.ce)), attribute("billable", to_text(quote.billable_ce)),
-                attribute("price", amount_text(quote.unit_price)),
-                attribute("per_hour", amount_text(quote.per_hour)),
-                attribute("at_most", amount_text(quote.at_most)),
-                attribute("starts_now", quote.starts_now ? "yes" : "no")},
-               true);
+    story_.add(
+        now(),
+        {plain("quote"), plain(step.tenant), attribute("device", quote.device),
+         attribute("share", to_text(quote.share)), attribute("memory", to_text(quote.memory)),
+         attribute("ce", to_text(quote.ce)), attribute("billable", to_text(quote.billable_ce)),
+         attribute("price", amount_text(quote.unit_price)),
+         attribute("per_hour", amount_text(quote.per_hour)),
+         attribute("at_most", amount_text(quote.at_most)),
+         attribute("starts_now", quote.starts_now ? "yes" : "no")},
+        true);
     return {};
   }
 
@@ -412,9 +413,9 @@ class Runner {
     auto& all = story_.happenings();
     for (std::size_t i = first_; i < all.size(); ++i) {
       if (all[i].at == now() && !all[i].matched && !all[i].aside) {
-        return fault("it was not quiet: " + written(all[i].words, {}),
-                     "expect that too, or take it over with: loam scenario --update " +
-                         scenario_.file);
+        return fault(
+            "it was not quiet: " + written(all[i].words, {}),
+            "expect that too, or take it over with: loam scenario --update " + scenario_.file);
       }
     }
     return {};
@@ -469,14 +470,14 @@ class Runner {
       }
       const Line& at = i < step.lines.size() ? step.lines[i] : statement_->line;
       const std::string there =
-          i < actual.size() ? "the " + std::string("line is: ") +
-                                  written(actual[i].words, i < step.lines.size()
-                                                               ? step.lines[i].words
-                                                               : std::vector<Word>{})
-                            : "there is no such line";
-      return fault_at(scenario_.file, at, at.words.front().column, there,
-                      "if that is right, take it over with: loam scenario --update " +
-                          scenario_.file);
+          i < actual.size()
+              ? "the " + std::string("line is: ") +
+                    written(actual[i].words,
+                            i < step.lines.size() ? step.lines[i].words : std::vector<Word>{})
+              : "there is no such line";
+      return fault_at(
+          scenario_.file, at, at.words.front().column, there,
+          "if that is right, take it over with: loam scenario --update " + scenario_.file);
     }
     return {};
   }

@@ -10,9 +10,8 @@ bool is_blank(char c) {
 }
 
 bool is_key(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || c == '_';
-  });
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
 }
 
 }  // namespace
@@ -94,9 +93,8 @@ bool agrees(const std::vector<Word>& expected, const std::vector<Word>& actual) 
   std::size_t next = 0;
   for (const Word& word : expected) {
     if (!word.key.empty()) {
-      const auto same = std::find_if(actual.begin(), actual.end(), [&](const Word& other) {
-        return other.key == word.key;
-      });
+      const auto same = std::find_if(actual.begin(), actual.end(),
+                                     [&](const Word& other) { return other.key == word.key; });
       if (same == actual.end() || same->text != word.text) return false;
       continue;
     }

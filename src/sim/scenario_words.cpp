@@ -52,7 +52,8 @@ Result<std::int64_t> parse_count(std::string_view text) {
 }
 
 Result<Money> parse_amount(std::string_view text) {
-  const std::size_t letters = std::min(text.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), text.size());
+  const std::size_t letters =
+      std::min(text.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), text.size());
   std::string_view number = text.substr(0, letters);
   while (!number.empty() && number.back() == ' ') number.remove_suffix(1);
   LOAM_TRY(currency, Currency::parse(text.substr(letters)));

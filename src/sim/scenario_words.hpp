@@ -74,9 +74,8 @@ Result<E> parse_name_of(std::string_view text) {
   E value{};
   if (boost::describe::enum_from_string(std::string(text).c_str(), value)) return value;
   std::string names;
-  boost::mp11::mp_for_each<boost::describe::describe_enumerators<E>>([&](auto described) {
-    names += (names.empty() ? "" : ", ") + std::string(described.name);
-  });
+  boost::mp11::mp_for_each<boost::describe::describe_enumerators<E>>(
+      [&](auto described) { names += (names.empty() ? "" : ", ") + std::string(described.name); });
   return invalid("'" + std::string(text) + "' is not one of them", "use one of: " + names);
 }
 

@@ -257,8 +257,8 @@ class SeedRun {
       TenantSpec spec = plan_.tenants[i].spec;
       spec.quota = {};
       world_.ask(ChangeTenant{TenantId{i + 1}, spec});
-      world_.ask(TopUp{TenantId{i + 1},
-                       Money(Int128{Money::units_per_one} * plenty, spec.currency), "healed"});
+      world_.ask(TopUp{TenantId{i + 1}, Money(Int128{Money::units_per_one} * plenty, spec.currency),
+                       "healed"});
     }
     audit();
   }
@@ -288,9 +288,8 @@ class SeedRun {
   std::string why_not_drained() {
     const Task& task = world_.state().tasks.begin()->second;
     return "rule 3: nothing is broken any more and " + task.id.text() + " (" + task.spec.name +
-           ") still does not end; it is in state " +
-           std::to_string(static_cast<int>(task.state)) + " with " +
-           std::to_string(world_.state().queue.size()) + " waiting";
+           ") still does not end; it is in state " + std::to_string(static_cast<int>(task.state)) +
+           " with " + std::to_string(world_.state().queue.size()) + " waiting";
   }
 
   std::uint64_t seed_;
@@ -335,9 +334,9 @@ std::string described(const Workload& plan) {
   for (const Act& act : plan.acts) {
     text += "\n  at " + to_text(act.at) + " " + name_of(act.kind);
     if (act.kind == ActKind::submit) {
-      text += " " + act.spec.name + " tenant" + std::to_string(act.which + 1) + " limit=" +
-              to_text(act.spec.limit) + " grace=" + to_text(act.spec.grace) + " restarts=" +
-              std::to_string(act.spec.restarts_max);
+      text += " " + act.spec.name + " tenant" + std::to_string(act.which + 1) +
+              " limit=" + to_text(act.spec.limit) + " grace=" + to_text(act.spec.grace) +
+              " restarts=" + std::to_string(act.spec.restarts_max);
       for (const std::string& word : act.spec.command) text += " " + word;
     } else {
       text += " " + std::to_string(act.which) + " " + std::to_string(act.amount);

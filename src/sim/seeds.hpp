@@ -33,7 +33,8 @@ struct SeedsSummary {
 std::string to_text(const SeedsSummary& summary);
 
 // Runs each twice and compares. Error: the first seed that failed, with the command to repeat it.
-Result<SeedsSummary> run_seeds(const std::vector<std::uint64_t>& seeds,
-                               const std::function<void(std::size_t done, std::size_t all)>& progress);
+Result<SeedsSummary> run_seeds(
+    const std::vector<std::uint64_t>& seeds,
+    const std::function<void(std::size_t done, std::size_t all)>& progress);
 
 }  // namespace loam::sim

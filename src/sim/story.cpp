@@ -139,13 +139,13 @@ std::vector<Line> Story::bill_of(TenantId tenant) const {
     total += usage.net;
     const bool back = usage.to < usage.from;
     const Duration length = back ? usage.from - usage.to : usage.to - usage.from;
-    lines.push_back(line_of(
-        {plain("usage"), plain(name_of(usage.task)),
-         attribute("from", to_text((back ? usage.to : usage.from) - start_)),
-         attribute("for", (back ? "-" : "") + to_text(length)),
-         attribute("ce", to_text(usage.billable_ce)),
-         attribute("price", amount_text(usage.unit_price)),
-         attribute("list", amount_text(usage.list)), attribute("net", amount_text(usage.net))}));
+    lines.push_back(line_of({plain("usage"), plain(name_of(usage.task)),
+                             attribute("from", to_text((back ? usage.to : usage.from) - start_)),
+                             attribute("for", (back ? "-" : "") + to_text(length)),
+                             attribute("ce", to_text(usage.billable_ce)),
+                             attribute("price", amount_text(usage.unit_price)),
+                             attribute("list", amount_text(usage.list)),
+                             attribute("net", amount_text(usage.net))}));
   }
   lines.push_back(money_line("total", total));
   return lines;
@@ -167,13 +167,13 @@ std::vector<Line> Story::issued_to(TenantId tenant) const {
   const auto found = invoices_.find(tenant);
   if (found == invoices_.end()) return lines;
   for (const InvoiceLine& line : found->second.lines) {
-    lines.push_back(line_of(
-        {plain("line"), plain(line.key.project + "/" + line.key.environment),
-         plain(text_of(line.key.purchase_model)), attribute("model", line.key.model),
-         attribute("price", amount_text(line.key.unit_price)),
-         attribute("ce_seconds", decimal_text(line.milli_ce_ms, ce_second_decimals)),
-         attribute("net", amount_text(line.net)),
-         attribute("payable", amount_text(line.payable))}));
+    lines.push_back(
+        line_of({plain("line"), plain(line.key.project + "/" + line.key.environment),
+                 plain(text_of(line.key.purchase_model)), attribute("model", line.key.model),
+                 attribute("price", amount_text(line.key.unit_price)),
+                 attribute("ce_seconds", decimal_text(line.milli_ce_ms, ce_second_decimals)),
+                 attribute("net", amount_text(line.net)),
+                 attribute("payable", amount_text(line.payable))}));
   }
   lines.push_back(money_line("total", found->second.total));
   return lines;

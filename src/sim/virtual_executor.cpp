@@ -91,8 +91,8 @@ void VirtualExecutor::change_phase(Attempt& attempt) {
     attempt.true_start = clock_.true_now();
     attempt.start = clock_.now();
     attempt.exit_code = attempt.program.exit_code;
-    const Duration left{std::max<std::int64_t>(
-        0, attempt.program.run.ms - saved_[attempt.task].ms)};
+    const Duration left{
+        std::max<std::int64_t>(0, attempt.program.run.ms - saved_[attempt.task].ms)};
     set_due(attempt, clock_.true_now() + left);
     post_start(attempt, attempt.program.start_delay);
     return;
@@ -105,11 +105,11 @@ void VirtualExecutor::change_phase(Attempt& attempt) {
 
 void VirtualExecutor::post(const Attempt& attempt, Command command, Duration late) {
   Instant arrival = clock_.true_now() + late;
-  if (faults_.delay_max.ms > 0) arrival = arrival + Duration{random_.between(0, faults_.delay_max.ms)};
+  if (faults_.delay_max.ms > 0)
+    arrival = arrival + Duration{random_.between(0, faults_.delay_max.ms)};
   const Parcel parcel{attempt.lease, std::move(command)};
-  const bool doubled =
-      attempt.program.reports_twice ||
-      (faults_.doubled_permille > 0 && random_.chance(faults_.doubled_permille));
+  const bool doubled = attempt.program.reports_twice ||
+                       (faults_.doubled_permille > 0 && random_.chance(faults_.doubled_permille));
   if (doubled) mail_.emplace(arrival + Duration::seconds(1), parcel);
   if (faults_.dropped_permille > 0 && random_.chance(faults_.dropped_permille)) {
     arrival = arrival + resend_after;  // lost, and sent again later

@@ -27,7 +27,7 @@ namespace loam::sim {
 struct ReportFaults {
   std::uint64_t dropped_permille = 0;  // lost; sent again after `resend_after`
   std::uint64_t doubled_permille = 0;
-  Duration delay_max;  // each report takes up to this long, so they overtake one another
+  Duration delay_max;   // each report takes up to this long, so they overtake one another
   Duration launch_max;  // launches take up to this much longer
 };
 inline constexpr Duration resend_after = Duration::seconds(5);
@@ -39,8 +39,8 @@ struct Attempt {
   std::vector<DeviceId> devices;
   Program program;
   enum class Phase { launching, running, ended } phase = Phase::launching;
-  Instant due;         // true time of the next change of phase
-  Instant true_start;  // of the program
+  Instant due;                       // true time of the next change of phase
+  Instant true_start;                // of the program
   Instant start = Instant::never();  // by the node's clock; never() where the program never ran
   Duration ran;
   std::int64_t exit_code = 0;
@@ -104,7 +104,7 @@ class VirtualExecutor final : public engine::Executor {
   std::map<LeaseId, Attempt> attempts_;
   std::map<TaskId, Duration> saved_;  // work done in paused attempts, by task
   std::set<std::pair<Instant, LeaseId>> due_;
-  std::set<LeaseId> open_;  // not ended, or their end not answered
+  std::set<LeaseId> open_;               // not ended, or their end not answered
   std::multimap<Instant, Parcel> mail_;  // by true time of arrival, in order of sending
 };
 

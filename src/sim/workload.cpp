@@ -139,8 +139,11 @@ void plan_fault(Workload& plan, Random& random, Duration at, std::size_t devices
     case 6:
       return plan.acts.push_back({at, ActKind::tear, 0, random.between(0, 3000), {}});
     case 7:
-      return plan.acts.push_back(
-          {at, ActKind::step_clock, 0, random.between(1, random.chance(500) ? 5'000 : hour_ms), {}});
+      return plan.acts.push_back({at,
+                                  ActKind::step_clock,
+                                  0,
+                                  random.between(1, random.chance(500) ? 5'000 : hour_ms),
+                                  {}});
     default:
       return plan.acts.push_back({at, ActKind::snapshot, 0, 0, {}});
   }
@@ -149,11 +152,28 @@ void plan_fault(Workload& plan, Random& random, Duration at, std::size_t devices
 }  // namespace
 
 const char* name_of(ActKind kind) {
-  constexpr const char* names[] = {
-      "submit", "retry",  "stop",  "pause",        "resume",     "drain",
-      "undrain", "lose",  "rejoin", "kill",        "down",       "up",
-      "kill before effects", "tear", "journal full", "journal ok", "step clock", "publish price",
-      "top up", "invoice", "snapshot", "stale report"};
+  constexpr const char* names[] = {"submit",
+                                   "retry",
+                                   "stop",
+                                   "pause",
+                                   "resume",
+                                   "drain",
+                                   "undrain",
+                                   "lose",
+                                   "rejoin",
+                                   "kill",
+                                   "down",
+                                   "up",
+                                   "kill before effects",
+                                   "tear",
+                                   "journal full",
+                                   "journal ok",
+                                   "step clock",
+                                   "publish price",
+                                   "top up",
+                                   "invoice",
+                                   "snapshot",
+                                   "stale report"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -181,11 +201,15 @@ Workload workload_of(std::uint64_t seed) {
       if (random.chance(250)) plan.acts.push_back({when(), kind, random.below(tasks), 0, {}});
     }
   }
-  for (std::int64_t i = random.between(0, 20); i > 0; --i) plan_fault(plan, random, when(), devices);
+  for (std::int64_t i = random.between(0, 20); i > 0; --i)
+    plan_fault(plan, random, when(), devices);
   for (std::int64_t i = random.between(0, 10); i > 0; --i) {
     const ActKind money[] = {ActKind::publish_price, ActKind::top_up, ActKind::invoice};
-    plan.acts.push_back({when(), money[random.below(3)], random.below(plan.tenants.size()),
-                         random.between(1, 50'000), {}});
+    plan.acts.push_back({when(),
+                         money[random.below(3)],
+                         random.below(plan.tenants.size()),
+                         random.between(1, 50'000),
+                         {}});
   }
   std::stable_sort(plan.acts.begin(), plan.acts.end(),
                    [](const Act& a, const Act& b) { return a.at < b.at; });

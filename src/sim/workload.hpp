@@ -11,19 +11,19 @@ namespace loam::sim {
 
 enum class ActKind {
   submit,
-  retry,         // a request sent before, again
+  retry,  // a request sent before, again
   stop,
   pause,
   resume,
   drain,
   undrain,
-  lose,          // a device dies; the daemon hears of it later
+  lose,  // a device dies; the daemon hears of it later
   rejoin,
-  kill,          // the daemon, and starts at once
+  kill,  // the daemon, and starts at once
   down,
   up,
   kill_before_effects,
-  tear,          // the next append, at any byte
+  tear,  // the next append, at any byte
   journal_full,
   journal_ok,
   step_clock,
@@ -38,9 +38,9 @@ const char* name_of(ActKind kind);
 struct Act {
   Duration at;  // after the start
   ActKind kind = ActKind::submit;
-  std::size_t which = 0;     // task by order of submission, device, or tenant
-  std::int64_t amount = 0;   // ms, bytes, or milli-units of money
-  TaskSpec spec;             // of a submission; its name is unique
+  std::size_t which = 0;    // task by order of submission, device, or tenant
+  std::int64_t amount = 0;  // ms, bytes, or milli-units of money
+  TaskSpec spec;            // of a submission; its name is unique
 };
 
 struct Workload {

@@ -45,8 +45,9 @@ void World::run(std::vector<Question>& batch) {
 
   std::vector<engine::Submission> submissions;
   for (Question& question : batch) {
-    submissions.push_back({question.command, client, question.key,
-                           [&question](const engine::Answer& answer) { question.answer = answer; }});
+    submissions.push_back(
+        {question.command, client, question.key,
+         [&question](const engine::Answer& answer) { question.answer = answer; }});
   }
   loop_->run(std::move(submissions));
 
@@ -83,8 +84,8 @@ void World::run_parcels(std::vector<Parcel> parcels) {
 Instant World::next_due() const {
   Instant due = executor_.next_due();
   if (up()) {
-    const Instant loop_due = loop_->healthy() ? clock_.true_time_of(loop_->next_due())
-                                              : last_run_ + retry_after;
+    const Instant loop_due =
+        loop_->healthy() ? clock_.true_time_of(loop_->next_due()) : last_run_ + retry_after;
     due = std::min(due, loop_due);
   }
   return due == Instant::never() ? due : std::max(due, clock_.true_now());

@@ -70,7 +70,7 @@ class World {
   std::function<void(const Record&)> listener_;
   std::vector<ReportDeviceHealth> health_;  // not taken by a daemon yet
   Instant last_run_;
-  std::size_t appended_ = 0;           // in this batch
+  std::size_t appended_ = 0;          // in this batch
   std::uint64_t heard_sequence_ = 0;  // the last record that the listener was told
   std::size_t restarts_ = 0;
   bool die_armed_ = false;

@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -17,7 +19,8 @@ constexpr int exit_usage = 2;
 
 int usage() {
   std::cerr << "loam-scenario [--update] FILE|FOLDER...   run scenarios\n"
-               "loam-scenario --seeds 1..200 [SEED...]    run fault simulations\n";
+               "loam-scenario --seeds 1..200 [SEED...]    run fault simulations\n"
+               "loam-scenario --fresh COUNT               the same for seeds nobody has tried\n";
   return exit_usage;
 }
 
@@ -33,10 +36,10 @@ int run_seeds(const std::vector<std::string>& words) {
     const std::size_t dots = word.find("..");
     std::uint64_t first = 0;
     std::uint64_t last = 0;
-    const bool good = dots == std::string::npos
-                          ? read_number(word, first) && read_number(word, last)
-                          : read_number(word.substr(0, dots), first) &&
-                                read_number(word.substr(dots + 2), last);
+    const bool good =
+        dots == std::string::npos
+            ? read_number(word, first) && read_number(word, last)
+            : read_number(word.substr(0, dots), first) && read_number(word.substr(dots + 2), last);
     if (!good || last < first || last - first >= seeds_max) {
       std::cerr << "'" << word << "' is not a seed or a range of seeds; write 42 or 1..200\n";
       return exit_usage;
@@ -57,6 +60,16 @@ int run_seeds(const std::vector<std::string>& words) {
   return 0;
 }
 
+// Seeds that begin with the second this runs in: new ones every time.
+int run_fresh(const std::string& count_text) {
+  std::uint64_t count = 0;
+  if (!read_number(count_text, count) || count == 0) return usage();
+  const auto now = static_cast<std::uint64_t>(std::time(nullptr));
+  const std::uint64_t first = now * 1000;
+  std::cout << "seeds " << first << ".." << first + count - 1 << "\n" << std::flush;
+  return run_seeds({std::to_string(first) + ".." + std::to_string(first + count - 1)});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -66,8 +79,11 @@ int main(int argc, char** argv) {
     words.erase(words.begin());
     return words.empty() ? usage() : run_seeds(words);
   }
-  const bool update = words.front() == "--update";
-  if (update) words.erase(words.begin());
+  if (words.front() == "--fresh" && words.size() == 2) return run_fresh(words[1]);
+  // ./dev test --update says it through the environment.
+  const char* asked = std::getenv("LOAM_UPDATE_EXPECTED");
+  const bool update = words.front() == "--update" || (asked != nullptr && *asked == '1');
+  if (words.front() == "--update") words.erase(words.begin());
   if (words.empty() || words.front().starts_with("--")) return usage();
   const auto failed = loam::sim::run_scenario_files(
       words, update, [](const std::string& line) { std::cout << line << "\n"; });

@@ -1,0 +1,222 @@
+// The engine in memory: whole task lives a second, what history costs, the longest command, the
+// pause of a snapshot. One core.
+#include <algorithm>
+
+#include "base/random.hpp"
+#include "bench/bench.hpp"
+#include "engine/loop.hpp"
+#include "engine/snapshot.hpp"
+
+namespace loam::bench {
+namespace {
+
+constexpr Instant start{1'767'225'600'000};
+const Actor actor{"bench", "client"};
+
+class BenchClock final : public engine::Clock {
+ public:
+  Instant now() override { return time; }
+  Instant time = start;
+};
+
+// Takes everything and keeps nothing: the engine alone is measured.
+class NoJournal final : public engine::Journal {
+ public:
+  Result<void> append(std::span<const Record>) override { return {}; }
+  Result<void> replay(std::uint64_t, const std::function<Result<void>(const Record&)>&) override {
+    return {};
+  }
+  Result<engine::StateImage> load_snapshot() override { return engine::StateImage{}; }
+};
+
+// Remembers what to report; programs run no time at all.
+class BenchExecutor final : public engine::Executor {
+ public:
+  void launch(const engine::State&, const engine::LaunchEffect& effect) override {
+    launched.push_back(effect);
+  }
+  void stop(const engine::State&, const engine::StopEffect&) override {}
+
+  std::vector<engine::LaunchEffect> launched;
+};
+
+struct Bench {
+  BenchClock clock;
+  NoJournal journal;
+  BenchExecutor executor;
+  engine::Loop loop{clock, journal, executor};
+
+  explicit Bench(std::uint64_t devices) {
+    std::vector<engine::Submission> batch;
+    batch.push_back(
+        {AttachNode{"n1", "here", MilliCpu{64'000}, Mebibytes{524'288}}, actor, {}, {}});
+    for (std::uint64_t i = 0; i < devices; ++i) {
+      DeviceFacts facts;
+      facts.uuid = "gpu-" + std::to_string(i);
+      facts.type = "a100";
+      facts.memory = Mebibytes{80 * 1024};
+      facts.factors = {MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}};
+      batch.push_back({AttachDevice{"n1", facts}, actor, {}, {}});
+    }
+    RateCard card;
+    card.on_demand = Money(Money::units_per_one / 50, Currency("USD"));
+    batch.push_back({PublishRateCard{card}, actor, {}, {}});
+    for (int i = 0; i < 10; ++i) {
+      TenantSpec tenant;
+      tenant.name = "tenant" + std::to_string(i);
+      tenant.payment = PaymentMode::postpaid;
+      tenant.credit_limit = Money(Int128{Money::units_per_one} * 1'000'000'000, Currency("USD"));
+      batch.push_back({CreateTenant{tenant}, actor, {}, {}});
+    }
+    loop.run(std::move(batch));
+  }
+
+  engine::Submission task(std::uint64_t number) {
+    TaskSpec spec;
+    spec.name = "job";
+    spec.command = {"/usr/bin/train", "--steps", "100"};
+    spec.request.ce = MilliCe{10'000};
+    spec.request.memory = Mebibytes{8192};
+    return {SubmitTask{TenantId{number % 10 + 1}, spec}, actor, {}, {}};
+  }
+
+  // `count` tasks are submitted, start, run a second and end, `at_once` in a batch.
+  void live(std::uint64_t count, std::uint64_t at_once) {
+    for (std::uint64_t done = 0; done < count; done += at_once) {
+      std::vector<engine::Submission> batch;
+      for (std::uint64_t i = 0; i < at_once; ++i) batch.push_back(task(done + i));
+      loop.run(std::move(batch));
+      report_all();
+    }
+  }
+
+  void report_all() {
+    std::vector<engine::Submission> batch;
+    for (const engine::LaunchEffect& effect : executor.launched) {
+      batch.push_back({ReportStarted{effect.lease, effect.epoch, clock.time}, actor, {}, {}});
+    }
+    loop.run(std::move(batch));
+    clock.time = clock.time + Duration::seconds(1);
+    batch.clear();
+    for (const engine::LaunchEffect& effect : executor.launched) {
+      ReportEnded ended;
+      ended.lease = effect.lease;
+      ended.epoch = effect.epoch;
+      ended.ended_at = clock.time;
+      batch.push_back({std::move(ended), actor, {}, {}});
+    }
+    executor.launched.clear();
+    loop.run(std::move(batch));
+  }
+};
+
+Result<void> measure_lives(Report& report) {
+  Bench bench(1000);
+  bench.live(20'000, 100);
+  constexpr std::uint64_t lives = 200'000;
+  const double seconds = seconds_of([&] { bench.live(lives, 100); });
+  report.set("engine.lives_per_second", static_cast<double>(lives) / seconds,
+             "1,000 devices, 10 tenants, batches of 100");
+  return {};
+}
+
+// The same work with next to nothing and with a million finished tasks behind it.
+Result<void> measure_history(Report& report) {
+  Bench fresh(100);
+  Bench old(100);
+  fresh.live(10, 10);
+  report.progress("a million finished tasks");
+  old.live(1'000'000, 1000);
+  const Median ratio =
+      compare_alternating([&] { return seconds_of([&] { old.live(1000, 100); }); },
+                          [&] { return seconds_of([&] { fresh.live(1000, 100); }); });
+  report.set("engine.history_cost_ratio", ratio.value, ratio.interval,
+             "1,000,000 finished tasks against 10, the same work");
+  return {};
+}
+
+// Every kind of command on a full pool, each timed alone.
+class Stopwatch {
+ public:
+  explicit Stopwatch(Bench& bench)
+      : state_(engine::state_of(engine::image_of(bench.loop.state()))), now_(bench.clock.time) {}
+
+  void time(const Command& command) {
+    const double seconds = seconds_of([&] {
+      const engine::Decision decision = engine::decide(state_, now_, command);
+      for (const Event& event : decision.events) {
+        engine::evolve(state_, {state_.sequence + 1, now_, actor, event});
+      }
+    });
+    longest_ = std::max(longest_, seconds);
+  }
+  double longest_ms() const { return longest_ * 1000; }
+
+ private:
+  engine::State state_;
+  Instant now_;
+  double longest_ = 0;
+};
+
+Result<void> measure_commands(Report& report) {
+  Bench bench(1000);
+  std::vector<engine::Submission> batch;
+  for (std::uint64_t i = 0; i < 12'000; ++i) batch.push_back(bench.task(i));
+  bench.loop.run(std::move(batch));
+  Stopwatch watch(bench);
+  Random random(1);
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    const std::uint64_t lease = random.below(10'000) + 1;
+    watch.time(bench.task(i).command);
+    watch.time(ReportStarted{LeaseId{lease}, Epoch{1}, bench.clock.time});
+    watch.time(PauseTask{TaskId{random.below(12'000) + 1}});
+    watch.time(StopTask{TaskId{random.below(12'000) + 1}});
+    ReportEnded ended;
+    ended.lease = LeaseId{lease};
+    ended.epoch = Epoch{1};
+    ended.ended_at = bench.clock.time;
+    watch.time(ended);
+    watch.time(SchedulePass{});
+    watch.time(TimePassed{});
+    watch.time(TopUp{TenantId{1}, Money(1, Currency("USD")), ""});
+  }
+  for (std::uint64_t device = 1; device <= 100; ++device) {
+    watch.time(ReportDeviceHealth{DeviceId{device}, DeviceHealth::lost, "gone", bench.clock.time});
+  }
+  for (std::uint64_t tenant = 1; tenant <= 10; ++tenant) watch.time(IssueInvoice{TenantId{tenant}});
+  report.set("engine.longest_command", watch.longest_ms(),
+             "decide and evolve; 1,000 full devices, 2,000 tasks waiting");
+  return {};
+}
+
+Result<void> measure_snapshot(Report& report) {
+  report.progress("100,000 devices");
+  Bench bench(100'000);
+  std::vector<engine::Submission> batch;
+  for (std::uint64_t i = 0; i < 10'000; ++i) batch.push_back(bench.task(i));
+  bench.loop.run(std::move(batch));
+  std::vector<double> pauses;
+  for (int i = 0; i < 11; ++i) {
+    std::size_t devices = 0;
+    pauses.push_back(
+        1000 * seconds_of([&] { devices = engine::image_of(bench.loop.state()).devices.size(); }));
+    if (devices != 100'000) return invalid("the snapshot lost devices");
+  }
+  const Median pause = median_of(std::move(pauses));
+  report.set("engine.snapshot_pause", pause.value, pause.interval,
+             "100,000 devices, 10,000 live tasks");
+  return {};
+}
+
+LOAM_BENCHMARK(engine, {{"engine.lives_per_second", "1/s", at_least(50'000)},
+                        {"engine.history_cost_ratio", "ratio", at_most(1.3)},
+                        {"engine.longest_command", "ms", at_most(2)},
+                        {"engine.snapshot_pause", "ms", at_most(50)}}) {
+  LOAM_CHECK(measure_lives(report));
+  LOAM_CHECK(measure_history(report));
+  LOAM_CHECK(measure_commands(report));
+  return measure_snapshot(report);
+}
+
+}  // namespace
+}  // namespace loam::bench

@@ -1,0 +1,216 @@
+// The auditor sees every kind of fault that it is there for: each test breaks one event of a run
+// that is right, and wants the rule named.
+#include "sim/auditor.hpp"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "sim/world.hpp"
+
+namespace loam::sim {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr Instant run_start{1'767'225'600'000};
+
+// A run with everything in it: two tasks, a price change, a pause, a stop, an invoice.
+std::vector<Record> good_run() {
+  World world(run_start, 1);
+  std::vector<Record> records;
+  world.on_record([&](const Record& record) { records.push_back(record); });
+  DeviceFacts facts;
+  facts.uuid = "gpu-0";
+  facts.type = "a100";
+  facts.memory = Mebibytes{80 * 1024};
+  facts.factors = {MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}};
+  world.ask(AttachNode{"n1", "here", MilliCpu{1000}, Mebibytes{1024}});
+  world.ask(AttachDevice{"n1", facts});
+  RateCard card;
+  card.on_demand = Money(Money::units_per_one, Currency("USD"));
+  card.effective_from = run_start;
+  world.ask(PublishRateCard{card});
+  card.effective_from = run_start + Duration::minutes(30);
+  world.ask(PublishRateCard{card});
+  TenantSpec tenant;
+  tenant.name = "acme";
+  tenant.quota.tasks = 2;
+  world.ask(CreateTenant{tenant});
+  world.ask(TopUp{TenantId{1}, Money(Int128{Money::units_per_one} * 10'000, Currency("USD")), ""});
+  for (int i = 0; i < 3; ++i) {
+    Program program;
+    program.run = Duration::minutes(40);
+    TaskSpec spec;
+    spec.command = command_of(program);
+    spec.request.share = MilliDevice{400};
+    world.ask(SubmitTask{TenantId{1}, spec}, {"acme", "k" + std::to_string(i), "f"});
+  }
+  world.ask(PauseTask{TaskId{2}});
+  world.advance_to(run_start + Duration::hours(1));
+  world.ask(ResumeTask{TaskId{2}});
+  world.advance_to(run_start + Duration::hours(3));
+  world.ask(IssueInvoice{TenantId{1}});
+  return records;
+}
+
+std::string verdict_on(const std::vector<Record>& records) {
+  Auditor auditor;
+  for (const Record& record : records) {
+    auditor.hear(record);
+    if (!auditor.broken().empty()) return auditor.broken();
+  }
+  auditor.check_drained();
+  return auditor.broken();
+}
+
+// Applies `change` to the first event of type E (from the `skip`-th on) and asks the auditor.
+template <class E>
+std::string after(const std::function<void(E&)>& change, std::size_t skip = 0) {
+  std::vector<Record> records = good_run();
+  for (Record& record : records) {
+    auto* event = std::get_if<E>(&record.event);
+    if (event == nullptr || skip-- > 0) continue;
+    change(*event);
+    return verdict_on(records);
+  }
+  return "no such event in the run";
+}
+
+TEST(Auditor, FindsNothingInARunThatIsRight) {
+  Auditor auditor;
+  for (const Record& record : good_run()) auditor.hear(record);
+  auditor.check_drained();
+  EXPECT_EQ(auditor.broken(), "");
+  EXPECT_EQ(auditor.tasks_accepted(), 3u);
+}
+
+TEST(Auditor, Rule1ADeviceOverfull) {
+  EXPECT_THAT(after<LeaseGranted>([](auto& e) { e.slices[0].share = MilliDevice{700}; }, 1),
+              StartsWith("rule 1"));
+  EXPECT_THAT(after<LeaseGranted>([](auto& e) { e.slices[0].memory = Mebibytes{81 * 1024}; }),
+              StartsWith("rule 1"));
+}
+
+TEST(Auditor, Rule3ATaskThatEndsTwice) {
+  std::vector<Record> records = good_run();
+  Record again;
+  for (const Record& record : records) {
+    if (std::holds_alternative<TaskFinished>(record.event)) again = record;
+  }
+  again.sequence = records.back().sequence + 1;
+  again.at = records.back().at;
+  records.push_back(again);
+  EXPECT_THAT(verdict_on(records), StartsWith("rule 3"));
+}
+
+TEST(Auditor, Rule4ASecondLiveAttempt) {
+  EXPECT_THAT(after<LeaseGranted>([](auto& e) { e.task = TaskId{1}; }, 1), StartsWith("rule 4"));
+  EXPECT_THAT(after<LeaseGranted>([](auto& e) { e.epoch = Epoch{7}; }), StartsWith("rule 4"));
+}
+
+TEST(Auditor, Rule7AQuotaPassed) {
+  EXPECT_THAT(after<TenantCreated>([](auto& e) { e.spec.quota.tasks = 1; }), StartsWith("rule 7"));
+  EXPECT_THAT(after<TenantCreated>([](auto& e) { e.spec.quota.ce = MilliCe{50'000}; }),
+              StartsWith("rule 7"));
+}
+
+TEST(Auditor, Rule8AGapAnOverlapAWrongPriceAWrongAmount) {
+  const Duration second = Duration::seconds(1);
+  EXPECT_THAT(after<UsageRated>([&](auto& e) { e.record.from = e.record.from + second; }),
+              StartsWith("rule 8"));
+  EXPECT_THAT(after<UsageRated>([&](auto& e) { e.record.from = e.record.from - second; }, 1),
+              StartsWith("rule 8"));
+  EXPECT_THAT(after<UsageRated>([&](auto& e) { e.record.to = e.record.to - second; }),
+              StartsWith("rule 8"));
+  EXPECT_THAT(after<UsageRated>([&](auto& e) { e.record.card = RateCardId{2}; }),
+              StartsWith("rule 8"));
+  EXPECT_THAT(after<UsageRated>([&](auto& e) { e.record.net += Money(2, Currency("USD")); }),
+              StartsWith("rule 8"));
+  // The first lease never started; the second ran.
+  EXPECT_THAT(after<LeaseEnded>([&](auto& e) { e.ended_at = e.ended_at - second; }, 1),
+              StartsWith("rule 8"));
+}
+
+TEST(Auditor, Rule8WhatANodeSaysItRan) {
+  Auditor auditor;
+  for (const Record& record : good_run()) auditor.hear(record);
+  auditor.check_ran(LeaseId{1}, Duration::minutes(40));
+  EXPECT_EQ(auditor.broken(), "");
+  auditor.check_ran(LeaseId{1}, Duration::minutes(39));
+  EXPECT_THAT(auditor.broken(), StartsWith("rule 8"));
+}
+
+TEST(Auditor, Rule9MoneyFromNowhere) {
+  const Money cent(Money::units_per_one / 100, Currency("USD"));
+  for (std::size_t n = 0; n < 8; ++n) {
+    EXPECT_THAT(
+        after<TransactionPosted>([&](auto& e) { e.transaction.postings[0].amount += cent; }, n),
+        StartsWith("rule 9"))
+        << n;
+  }
+}
+
+TEST(Auditor, Rule9AChargeThatIsNotWhatWasUsed) {
+  const Money cent(Money::units_per_one / 100, Currency("USD"));
+  std::vector<Record> records = good_run();
+  for (Record& record : records) {
+    auto* posted = std::get_if<TransactionPosted>(&record.event);
+    if (posted == nullptr || posted->transaction.kind != TransactionKind::charge) continue;
+    posted->transaction.postings[0].amount += cent;  // balanced, and still wrong
+    posted->transaction.postings[1].amount -= cent;
+    break;
+  }
+  EXPECT_THAT(verdict_on(records), StartsWith("rule 9"));
+}
+
+TEST(Auditor, Rule9AnInvoiceThatDoesNotAddUp) {
+  const Money cent(Money::units_per_one / 100, Currency("USD"));
+  EXPECT_THAT(after<InvoiceIssued>([&](auto& e) { e.invoice.total += cent; }),
+              StartsWith("rule 9"));
+  EXPECT_THAT(after<InvoiceIssued>([&](auto& e) { e.invoice.lines.pop_back(); }),
+              StartsWith("rule 9"));
+}
+
+TEST(Auditor, Rule10AnInvoiceNumberLeftOut) {
+  EXPECT_THAT(after<InvoiceIssued>([&](auto& e) { e.invoice.id = InvoiceId{2}; }),
+              StartsWith("rule 10"));
+}
+
+TEST(Auditor, Rule11OneKeyTwoEffects) {
+  EXPECT_THAT(after<RequestRecorded>([&](auto& e) { e.key = "k0"; }, 1), StartsWith("rule 11"));
+}
+
+TEST(Auditor, Rule12AGapInTheJournalOrAClockThatFalls) {
+  std::vector<Record> records = good_run();
+  records.erase(records.begin() + 5);
+  EXPECT_THAT(verdict_on(records), StartsWith("rule 12"));
+  records = good_run();
+  records.back().at = run_start;
+  EXPECT_THAT(verdict_on(records), StartsWith("rule 12"));
+}
+
+TEST(Auditor, Rule13ATaskThatWaitsBesideRoom) {
+  std::vector<Record> records = good_run();
+  Auditor auditor;
+  for (const Record& record : records) {
+    if (std::holds_alternative<LeaseGranted>(record.event)) break;
+    auditor.hear(record);
+  }
+  auditor.check_nothing_idles();
+  EXPECT_THAT(auditor.broken(), HasSubstr("rule 13: t1 waits although there is room for it"));
+}
+
+TEST(Auditor, SaysWhatIsNotDrained) {
+  Auditor auditor;
+  for (const Record& record : good_run()) {
+    auditor.hear(record);
+    if (std::holds_alternative<LeaseGranted>(record.event)) break;
+  }
+  auditor.check_drained();
+  EXPECT_THAT(auditor.broken(), StartsWith("rule 3: 1 tasks never ended, the first is t1"));
+}
+
+}  // namespace
+}  // namespace loam::sim
