@@ -160,7 +160,7 @@ TEST_F(DaemonTest, json_is_one_document_of_the_api_for_every_reading_command) {
   check({"rate", "list"}, IS(RateList));
   check({"bill", "acme"}, IS(BillView));
   check({"invoice", "list"}, IS(InvoiceList));
-  check({"invoice", "show", "i1"}, IS(InvoiceView));
+  check({"invoice", "show", "inv-1"}, IS(InvoiceView));
   check({"ledger", "acme"}, IS(LedgerView));
   check({"token", "create", "ci", "--tenant", "acme"}, IS(TokenView));
   check({"token", "list"}, IS(TokenList));

@@ -164,7 +164,7 @@ std::vector<Command> invoice_commands() {
       {"invoice show",
        "One invoice with its lines",
        "",
-       "loam invoice show i1",
+       "loam invoice show inv-1",
        {{"ID", "an invoice, as the list shows it"}},
        {},
        run_invoice_show},
