@@ -62,26 +62,25 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Others, Absurd,
-    ::testing::Values(Slip{{"ps", "--limit", "0"}, "'0'"}, Slip{{"ps", "--limit", "501"}, "'501'"},
-                      Slip{{"ps", "--limit", "x"}, "'x'"},
-                      Slip{{"logs", "t1", "--offset", "5"}, "--offset"},
-                      Slip{{"logs", "t1", "--stream", "stdin"}, "stdin"},
-                      Slip{{"tenant", "topup", "acme", "ten"}, "ten"},
-                      Slip{{"tenant", "topup", "acme", "1e3"}, "1e3"},
-                      Slip{{"tenant", "create", "acme", "--currency", "dollars"}, "dollars"},
-                      Slip{{"tenant", "create", "acme", "--discount", "101"}, "101"},
-                      Slip{{"tenant", "create", "acme", "--quota-ce", "-1"}, "-1"},
-                      Slip{{"tenant", "create", "acme", "--quota-memory", "5"}, "5"},
-                      Slip{{"tenant", "create", "acme", "--quota-tasks", "1.5"}, "1.5"},
-                      Slip{{"tenant", "set", "acme"}, "nothing to change"},
-                      Slip{{"rate", "set", "free"}, "free"}, Slip{{"rate", "set", "--", "-1"}, "-1"},
-                      Slip{{"rate", "set", "1", "--from", "noon"}, "noon"},
-                      Slip{{"rate", "set", "1", "--ce-per-gib", "x"}, "x"},
-                      Slip{{"bill", "acme", "--from", "2026-13-01"}, "2026-13-01"},
-                      Slip{{"token", "create", "ci"}, "tenant"},
-                      Slip{{"device", "calibrate"}, "DEVICE"}, Slip{{"sim", "9..1"}, "9..1"},
-                      Slip{{"sim", "1..99999999"}, "1..99999999"}, Slip{{"sim", "x"}, "x"},
-                      Slip{{"completion", "tcsh"}, "tcsh"}));
+    ::testing::Values(
+        Slip{{"ps", "--limit", "0"}, "'0'"}, Slip{{"ps", "--limit", "501"}, "'501'"},
+        Slip{{"ps", "--limit", "x"}, "'x'"}, Slip{{"logs", "t1", "--offset", "5"}, "--offset"},
+        Slip{{"logs", "t1", "--stream", "stdin"}, "stdin"},
+        Slip{{"tenant", "topup", "acme", "ten"}, "ten"},
+        Slip{{"tenant", "topup", "acme", "1e3"}, "1e3"},
+        Slip{{"tenant", "create", "acme", "--currency", "dollars"}, "dollars"},
+        Slip{{"tenant", "create", "acme", "--discount", "101"}, "101"},
+        Slip{{"tenant", "create", "acme", "--quota-ce", "-1"}, "-1"},
+        Slip{{"tenant", "create", "acme", "--quota-memory", "5"}, "5"},
+        Slip{{"tenant", "create", "acme", "--quota-tasks", "1.5"}, "1.5"},
+        Slip{{"tenant", "set", "acme"}, "nothing to change"}, Slip{{"rate", "set", "free"}, "free"},
+        Slip{{"rate", "set", "--", "-1"}, "-1"},
+        Slip{{"rate", "set", "1", "--from", "noon"}, "noon"},
+        Slip{{"rate", "set", "1", "--ce-per-gib", "x"}, "x"},
+        Slip{{"bill", "acme", "--from", "2026-13-01"}, "2026-13-01"},
+        Slip{{"token", "create", "ci"}, "tenant"}, Slip{{"device", "calibrate"}, "DEVICE"},
+        Slip{{"sim", "9..1"}, "9..1"}, Slip{{"sim", "1..99999999"}, "1..99999999"},
+        Slip{{"sim", "x"}, "x"}, Slip{{"completion", "tcsh"}, "tcsh"}));
 
 TEST(BadInput, no_daemon_names_the_address_and_how_to_start_it) {
   const Ran ran = alone({"ps"});

@@ -10,8 +10,8 @@ namespace {
 using Words = std::vector<std::string>;
 
 TEST_F(DaemonTest, quote_tells_three_numbers_and_the_defaults) {
-  const Ran quote = loam({"quote", "--tenant", "acme", "--ce", "25", "--memory", "10GiB", "--time",
-                          "2h"});
+  const Ran quote =
+      loam({"quote", "--tenant", "acme", "--ce", "25", "--memory", "10GiB", "--time", "2h"});
   EXPECT_EQ(quote.status, 0) << quote.err;
   EXPECT_EQ(quote.out,
             "per hour  0.50 USD      25 CE × 0.02 USD a CE-hour\n"
@@ -62,15 +62,15 @@ TEST_F(DaemonTest, show_says_why_a_task_waits) {
 }
 
 TEST_F(DaemonTest, a_bill_proves_that_billed_seconds_are_run_seconds) {
-  ASSERT_EQ(
-      loam({"submit", "--tenant", "acme", "--share", "0.6", "--name", "a", "--", "x"}).status, 0);
+  ASSERT_EQ(loam({"submit", "--tenant", "acme", "--share", "0.6", "--name", "a", "--", "x"}).status,
+            0);
   daemon.start(TaskId{1});
   daemon.clock.advance(Duration{90'250});
   daemon.end(TaskId{1});
   const Ran bill = loam({"bill", "acme"});
   EXPECT_EQ(bill.status, 0) << bill.err;
   EXPECT_NE(bill.out.find("Bill of acme"), std::string::npos);
-  EXPECT_NE(bill.out.find("t1    a     succeeded  60  90.250 s       0.02"), std::string::npos)
+  EXPECT_NE(bill.out.find("t1     a     finished  60  90.250 s       0.02"), std::string::npos)
       << bill.out;
   EXPECT_NE(bill.out.find("billed 90.250 s = run 90.250 s: every finished task is billed what it "
                           "ran"),
@@ -116,7 +116,6 @@ TEST_F(DaemonTest, tenants_are_made_topped_up_and_changed) {
 
 TEST_F(DaemonTest, job_variables_become_tags_where_none_is_given) {
   const Variables job{{"GITHUB_ACTIONS", "true"}, {"GITHUB_REPOSITORY", "a/b"}};
-  api::TaskRequest seen;
   const auto submit = [&](Words words) {
     words.insert(words.begin(), {"submit", "--tenant", "acme", "--share", "0.1"});
     words.insert(words.end(), {"--", "x"});
@@ -161,7 +160,7 @@ TEST_F(DaemonTest, json_is_one_document_of_the_api_for_every_reading_command) {
   check({"rate", "list"}, IS(RateList));
   check({"bill", "acme"}, IS(BillView));
   check({"invoice", "list"}, IS(InvoiceList));
-  check({"invoice", "show", "i1"}, IS(InvoiceView));
+  check({"invoice", "show", "inv-1"}, IS(InvoiceView));
   check({"ledger", "acme"}, IS(LedgerView));
   check({"token", "create", "ci", "--tenant", "acme"}, IS(TokenView));
   check({"token", "list"}, IS(TokenList));

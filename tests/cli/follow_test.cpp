@@ -31,9 +31,8 @@ class RunTest : public DaemonTest {
     Words words{"run", "--tenant", "acme", "--share", "0.5"};
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"--", "./train"});
-    auto ran = std::async(std::launch::async, [this, words, shown] {
-      return loam(words, {}, shown);
-    });
+    auto ran =
+        std::async(std::launch::async, [this, words, shown] { return loam(words, {}, shown); });
     wait_until([](const engine::State& state) {
       return state.tasks.count(TaskId{1}) != 0 && state.tasks.at(TaskId{1}).lease.valid();
     });

@@ -32,7 +32,7 @@ TEST(Table, control_characters_and_bad_utf8_cannot_reach_the_terminal) {
   table.add({"a\nb\x1b[31m\xff"});
   EXPECT_EQ(table.text(false), "NAME\na\\nb\\x1b[31m\\xff\n");
   EXPECT_EQ(printable("\u202etxt.exe"), "\\xe2\\x80\\xaetxt.exe");
-  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");  // overlong
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");           // overlong
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate
   EXPECT_EQ(printable("caf\xc3"), "caf\\xc3");
 }

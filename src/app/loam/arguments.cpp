@@ -93,7 +93,8 @@ Result<void> check_count(const Command& command, const Strings& operands) {
   if (!missing.empty())
     return invalid("'loam " + std::string(command.name) + "' needs " + missing, usage);
   if (operands.size() > most)
-    return invalid("'" + operands[most] + "' is more than 'loam " + command.name + "' takes", usage);
+    return invalid("'" + operands[most] + "' is more than 'loam " + command.name + "' takes",
+                   usage);
   return {};
 }
 
@@ -126,8 +127,8 @@ Strings cut_program(const Command& command, Strings& words) {
 }
 
 Result<Arguments> read(const Command& command, Strings words) {
-  const bool program = !command.operands.empty() &&
-                       command.operands.back().kind == Operand::Kind::program;
+  const bool program =
+      !command.operands.empty() && command.operands.back().kind == Operand::Kind::program;
   Arguments arguments;
   if (program) arguments.operands = cut_program(command, words);
 

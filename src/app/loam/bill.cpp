@@ -42,11 +42,14 @@ std::string bill_text(const api::BillView& bill, bool colour, std::size_t width)
                {"TOTAL", Align::right}});
   using Line = api::BillLine;
   const auto& code = bill.currency;
-  const auto prices = amounts(bill.lines, [](const Line& l) { return l.unit_price; }, "", code);
-  const auto lists = amounts(bill.lines, [](const Line& l) { return l.list; }, bill.list, code);
-  const auto less = amounts(bill.lines, [](const Line& l) { return l.discount; }, bill.discount,
-                            code);
-  const auto nets = amounts(bill.lines, [](const Line& l) { return l.net; }, bill.total, code);
+  const auto prices = amounts(
+      bill.lines, [](const Line& l) { return l.unit_price; }, "", code);
+  const auto lists = amounts(
+      bill.lines, [](const Line& l) { return l.list; }, bill.list, code);
+  const auto less = amounts(
+      bill.lines, [](const Line& l) { return l.discount; }, bill.discount, code);
+  const auto nets = amounts(
+      bill.lines, [](const Line& l) { return l.net; }, bill.total, code);
   std::size_t i = 0;
   for (const Line& line : bill.lines) {
     table.add({line.task, line.name, line.state, line.ce, exact_seconds(line.billed_ms), prices[i],
@@ -76,18 +79,22 @@ std::string invoice_text(const api::InvoiceView& invoice, bool colour, std::size
                {"PAYABLE", Align::right}});
   using Line = api::InvoiceLineView;
   const auto& code = invoice.currency;
-  const auto prices = amounts(invoice.lines, [](const Line& l) { return l.unit_price; }, "", code);
-  const auto lists = amounts(invoice.lines, [](const Line& l) { return l.list; }, "", code);
-  const auto nets = amounts(invoice.lines, [](const Line& l) { return l.net; }, "", code);
-  const auto payable =
-      amounts(invoice.lines, [](const Line& l) { return l.payable; }, invoice.total, code);
+  const auto prices = amounts(
+      invoice.lines, [](const Line& l) { return l.unit_price; }, "", code);
+  const auto lists = amounts(
+      invoice.lines, [](const Line& l) { return l.list; }, "", code);
+  const auto nets = amounts(
+      invoice.lines, [](const Line& l) { return l.net; }, "", code);
+  const auto payable = amounts(
+      invoice.lines, [](const Line& l) { return l.payable; }, invoice.total, code);
   std::size_t i = 0;
   for (const Line& line : invoice.lines) {
     table.add({line.project, line.environment, line.model, line.purchase_model, line.ce_hours,
                prices[i], lists[i], nets[i], payable[i]});
     ++i;
   }
-  table.add({Cell("total", Style::bold), "", "", "", "", "", "", "", Cell(payable[i], Style::bold)});
+  table.add(
+      {Cell("total", Style::bold), "", "", "", "", "", "", "", Cell(payable[i], Style::bold)});
   return text + table.text(colour, width);
 }
 
@@ -112,8 +119,9 @@ std::string ledger_text(const api::LedgerView& ledger, bool colour, std::size_t 
   for (const auto& entry : ledger.entries) {
     bool first = true;
     for (const auto& posting : entry.postings) {
-      table.add({first ? entry.id : "", first ? instant_text(entry.at) : "", first ? entry.kind : "",
-                 first ? entry.task : "", posting.account, column[i++], first ? entry.note : ""});
+      table.add({first ? entry.id : "", first ? instant_text(entry.at) : "",
+                 first ? entry.kind : "", first ? entry.task : "", posting.account, column[i++],
+                 first ? entry.note : ""});
       first = false;
     }
   }

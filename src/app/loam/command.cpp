@@ -8,14 +8,10 @@ namespace {
 std::vector<Section> made() {
   std::vector<Command> tasks = request_commands();
   for (Command& command : task_commands()) tasks.push_back(std::move(command));
-  return {{"Tasks", std::move(tasks)},
-          {"Money", money_commands()},
-          {"Tenants", tenant_commands()},
-          {"Devices", device_commands()},
-          {"Access", access_commands()},
-          {"The journal", journal_commands()},
-          {"Simulation", simulation_commands()},
-          {"This program", self_commands()}};
+  return {{"Tasks", std::move(tasks)},           {"Money", money_commands()},
+          {"Tenants", tenant_commands()},        {"Devices", device_commands()},
+          {"Access", access_commands()},         {"The journal", journal_commands()},
+          {"Simulation", simulation_commands()}, {"This program", self_commands()}};
 }
 
 }  // namespace

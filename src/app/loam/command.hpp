@@ -32,8 +32,14 @@ struct OptionGroup {
 };
 
 struct Operand {
-  enum class Kind { one, maybe, many, any, program };  // many: at least one; any: none is fine;
-                                                       // program: all words to the end
+  enum class Kind {
+    one,
+    maybe,
+    many,
+    any,
+    program
+  };                 // many: at least one; any: none is fine;
+                     // program: all words to the end
   const char* name;  // "ID"
   const char* help;
   Kind kind = Kind::one;

@@ -97,7 +97,8 @@ std::string bash_text() {
     std::string words;
     for (const Command* verb : verbs_of(noun))
       words += (words.empty() ? "" : " ") + std::string(verb->name).substr(noun.size() + 1);
-    verbs += "      " + noun + ") COMPREPLY=($(compgen -W '" + words + "' -- \"$cur\")); return ;;\n";
+    verbs +=
+        "      " + noun + ") COMPREPLY=($(compgen -W '" + words + "' -- \"$cur\")); return ;;\n";
   }
   std::string noun_pattern;
   for (const std::string& noun : nouns()) noun_pattern += (noun_pattern.empty() ? "" : "|") + noun;

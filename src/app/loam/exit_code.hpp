@@ -8,13 +8,13 @@
 namespace loam::cli {
 
 inline constexpr int exit_ok = 0;
-inline constexpr int exit_failed = 1;        // and a task's own code, from `loam run`
-inline constexpr int exit_usage = 2;         // the words typed are off
-inline constexpr int exit_not_found = 3;     // no such thing, or not yours
-inline constexpr int exit_rejected = 4;      // policy, quota, funds, or the present state forbid it
-inline constexpr int exit_unreachable = 5;   // no daemon, or it cannot work now
-inline constexpr int exit_not_allowed = 6;   // not known, or may not
-inline constexpr int exit_corrupt = 7;       // stored data is not what was written
+inline constexpr int exit_failed = 1;       // and a task's own code, from `loam run`
+inline constexpr int exit_usage = 2;        // the words typed are off
+inline constexpr int exit_not_found = 3;    // no such thing, or not yours
+inline constexpr int exit_rejected = 4;     // policy, quota, funds, or the present state forbid it
+inline constexpr int exit_unreachable = 5;  // no daemon, or it cannot work now
+inline constexpr int exit_not_allowed = 6;  // not known, or may not
+inline constexpr int exit_corrupt = 7;      // stored data is not what was written
 // Of `loam run` alone, out of the way of what programs use.
 inline constexpr int exit_device_lost = 122;
 inline constexpr int exit_detached = 123;

@@ -129,8 +129,10 @@ std::string ending_line(const api::TaskView& task) {
   if (how == "device_lost") how = "lost its device";
   if (how == "failed") how = "failed with exit code " + std::to_string(task.exit_code);
   std::string line = task.id + " " + how;
-  if (!task.reason.empty() && task.outcome != "limit_reached" && task.outcome != "stopped")
-    line += ": " + printable(task.reason);
+  const bool says_more = task.outcome == "failed"
+                             ? task.reason != "exit status " + std::to_string(task.exit_code)
+                             : task.outcome != "limit_reached" && task.outcome != "stopped";
+  if (says_more && !task.reason.empty()) line += ": " + printable(task.reason);
   return line + " after " + human_duration(task.run_ms) + ", " +
          money_short(task.cost, task.currency) + " " + task.currency;
 }
@@ -174,7 +176,7 @@ Result<int> follow(Session& session, const api::TaskView& task) {
   const bool finished = end && end->state == "finished";
   if (!finished && detach.cancelled()) {
     live.say("detached: " + task.id + " goes on; follow it with: loam logs -f " + task.id +
-                "   see it with: loam show " + task.id);
+             "   see it with: loam show " + task.id);
     return exit_detached;
   }
   if (!end) return end.error();

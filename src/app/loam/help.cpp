@@ -44,8 +44,7 @@ std::string title(const std::string& text, bool colour) {
 std::pair<std::string, std::string> row_of(const Option& option) {
   std::string left = option.names;
   const std::size_t comma = left.find(',');
-  if (comma != std::string::npos)
-    left = left.substr(comma + 1) + ", " + left.substr(0, comma);
+  if (comma != std::string::npos) left = left.substr(comma + 1) + ", " + left.substr(0, comma);
   if (*option.value != '\0') left += " " + std::string(option.value);
   std::string right = option.help;
   if (*option.choices != '\0' && *option.choices != '@') {
@@ -86,18 +85,19 @@ std::string usage_text(const Command& command) {
 }
 
 std::string overview_text(bool colour) {
-  std::string text =
-      "loam: shares of accelerators, metered and billed to the second.\n\n" +
-      title("Usage", colour) + indent + "loam COMMAND [options]\n\n" +
-      title("First steps", colour) +
-      lines_of("loam device list                        what there is\n"
-               "loam quote --share 0.3                  what it would cost\n"
-               "loam run --share 0.3 -- ./train         run it here and now\n"
-               "loam bill acme                          what it has cost") +
-      "\n";
+  std::string text = "loam: shares of accelerators, metered and billed to the second.\n\n" +
+                     title("Usage", colour) + indent + "loam COMMAND [options]\n\n" +
+                     title("First steps", colour) +
+                     lines_of(
+                         "loam device list                        what there is\n"
+                         "loam quote --share 0.3                  what it would cost\n"
+                         "loam run --share 0.3 -- ./train         run it here and now\n"
+                         "loam bill acme                          what it has cost") +
+                     "\n";
   for (const Section& section : sections()) {
     std::vector<std::pair<std::string, std::string>> rows;
-    for (const Command& command : section.commands) rows.emplace_back(command.name, command.summary);
+    for (const Command& command : section.commands)
+      rows.emplace_back(command.name, command.summary);
     text += title(section.title, colour) + list_text(rows) + "\n";
   }
   std::vector<std::pair<std::string, std::string>> rows;

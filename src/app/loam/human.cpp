@@ -47,8 +47,8 @@ std::string human_duration(std::int64_t ms) {
     return std::to_string(hours / 24) + "d " + two_digits(hours % 24) + "h " +
            two_digits(minutes % 60) + "m";
   }
-  return std::to_string(hours) + "h " + two_digits(minutes % 60) + "m " +
-         two_digits(seconds % 60) + "s";
+  return std::to_string(hours) + "h " + two_digits(minutes % 60) + "m " + two_digits(seconds % 60) +
+         "s";
 }
 
 std::string exact_seconds(std::int64_t ms) {
@@ -111,11 +111,10 @@ std::string instant_text(const std::optional<std::string>& instant) {
 std::string command_text(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) {
-    const bool plain =
-        !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-          return std::isalnum(c) != 0 || std::string_view("_-+=./:,@%^").find(static_cast<char>(
-                                             c)) != std::string_view::npos;
-        });
+    const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+      return std::isalnum(c) != 0 ||
+             std::string_view("_-+=./:,@%^").find(static_cast<char>(c)) != std::string_view::npos;
+    });
     text += text.empty() ? "" : " ";
     if (plain) {
       text += word;

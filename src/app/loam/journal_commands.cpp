@@ -76,9 +76,9 @@ Result<int> run_backup(Session& session, const Arguments& arguments) {
   LOAM_TRY(client, session.client());
   LOAM_TRY(backup, client->backup(path));
   if (session.json()) return session.print_json(backup);
-  session.say(backup.path + ": " + std::to_string(backup.bytes) +
-              " bytes, up to journal record " + std::to_string(backup.sequence) +
-              ", verified; bring it back with: loam restore " + backup.path);
+  session.say(backup.path + ": " + std::to_string(backup.bytes) + " bytes, up to journal record " +
+              std::to_string(backup.sequence) + ", verified; bring it back with: loam restore " +
+              backup.path);
   return 0;
 }
 
@@ -116,23 +116,30 @@ std::vector<Command> journal_commands() {
   const Option data{"--data", "DIR", "loamd's data folder; default: the one of this user's loamd",
                     Kind::value, "@path"};
   return {
-      {"backup", "Copy the running daemon's journal to one file and verify the copy",
+      {"backup",
+       "Copy the running daemon's journal to one file and verify the copy",
        "The file lies on the daemon's machine. What it restores to is the same bills.",
        "loam backup /var/backups/loam.db",
-       {{"FILE", "a new file", Operand::Kind::one, "@path"}}, {}, run_backup},
-      {"restore", "Bring a backup back into a data folder that no loamd uses", "",
+       {{"FILE", "a new file", Operand::Kind::one, "@path"}},
+       {},
+       run_backup},
+      {"restore",
+       "Bring a backup back into a data folder that no loamd uses",
+       "",
        "loam restore /var/backups/loam.db --data /var/lib/loam",
        {{"FILE", "a backup", Operand::Kind::one, "@path"}},
        {{"Where",
          {data,
           {"--set-aside", "", "rename a journal that is there instead of refusing", Kind::flag}}}},
        run_restore},
-      {"verify", "Check a journal: its structure, its hash chain and its books",
+      {"verify",
+       "Check a journal: its structure, its hash chain and its books",
        "Changes nothing; may look at a journal in use. Exit code 7 where it is not good.",
        "loam verify\nloam verify /var/backups/loam.db",
        {{"FILE", "a journal or a backup; default: the one in --data", Operand::Kind::maybe,
          "@path"}},
-       {{"Where", {data}}}, run_verify},
+       {{"Where", {data}}},
+       run_verify},
       {"reload", "Let the daemon read its settings again", "", "loam reload", {}, {}, run_reload},
   };
 }

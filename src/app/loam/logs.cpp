@@ -10,7 +10,8 @@ namespace {
 
 // One stream from `offset` to its present end, in pieces.
 Result<void> print_stream(api::Client& client, const std::string& id, const std::string& stream,
-                          std::int64_t offset, const std::function<void(const api::LogChunk&)>& each) {
+                          std::int64_t offset,
+                          const std::function<void(const api::LogChunk&)>& each) {
   for (;;) {
     LOAM_TRY(chunk, client.logs(id, stream, offset));
     each(chunk);

@@ -239,8 +239,8 @@ std::vector<OptionGroup> request_options() {
         {"--every", "CRON", "run again and again: a cron expression and a zone"},
         {"--segments", "N", "a chain of pieces that each end in a checkpoint; default: 1"}}},
       {"Who pays",
-       {{"--tenant", "NAME", "the tenant; default: LOAM_TENANT, else the caller's own",
-         Kind::value, "@tenant"},
+       {{"--tenant", "NAME", "the tenant; default: LOAM_TENANT, else the caller's own", Kind::value,
+         "@tenant"},
         {"--project", "NAME", "the project; default: default"},
         {"--environment", "NAME", "production, test, …; default: default"},
         {"--model", "NAME", "the AI model it is for"},
@@ -304,13 +304,13 @@ std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& aske
   if (quote.discount_percent != "0") why += ", less " + quote.discount_percent + " %";
   std::vector<std::string> numbers{money(quote.per_hour), money(quote.at_most),
                                    when_it_starts(quote)};
-  const std::size_t width =
-      std::max({numbers[0].size(), numbers[1].size(), numbers[2].size()}) + 3;
+  const std::size_t width = std::max({numbers[0].size(), numbers[1].size(), numbers[2].size()}) + 3;
   const auto line = [&](const char* name, const std::string& number, const std::string& words) {
     return styled(name, Style::dim, colour) + styled(number, Style::bold, colour) +
            std::string(width - number.size(), ' ') + printable(words) + "\n";
   };
-  const std::string where = quote.device + (quote.device_type.empty() ? "" : " (" + quote.device_type + ")");
+  const std::string where =
+      quote.device + (quote.device_type.empty() ? "" : " (" + quote.device_type + ")");
   std::string text =
       line("per hour  ", numbers[0], why) +
       line("at most   ", numbers[1],
@@ -318,8 +318,8 @@ std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& aske
       line("starts    ", numbers[2],
            quote.starts_now ? "on " + where : "waits: " + quote.waits_for);
   text += "\n" + facts_text({{"gets", percent(quote.share) + " of " + where + ", " +
-                                          memory_text(quote.memory_mib) + " of device memory = " +
-                                          quote.ce + " CE"},
+                                          memory_text(quote.memory_mib) +
+                                          " of device memory = " + quote.ce + " CE"},
                              {"billed", quote.billable_ce + " CE: the greater of the CE and " +
                                             quote.ce_per_gibibyte + " CE for each GiB"},
                              {"filled in", defaults_of(quote, asked)}},
@@ -329,8 +329,8 @@ std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& aske
 
 std::string quote_line(const api::QuoteView& quote) {
   return "quote: " + money_short(quote.per_hour, quote.currency) + " " + quote.currency +
-         " per hour, at most " + money_short(quote.at_most, quote.currency) + " " +
-         quote.currency + " in " + human_duration(quote.limit_ms) + ", " +
+         " per hour, at most " + money_short(quote.at_most, quote.currency) + " " + quote.currency +
+         " in " + human_duration(quote.limit_ms) + ", " +
          (quote.starts_now ? "starts now on " + printable(quote.device)
                            : "waits: " + printable(quote.waits_for)) +
          " (" + percent(quote.share) + ", " + memory_text(quote.memory_mib) + ")";

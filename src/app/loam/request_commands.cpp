@@ -55,17 +55,18 @@ std::vector<OptionGroup> with_key() {
 }  // namespace
 
 std::vector<Command> request_commands() {
-  const Operand program{"CMD…", "the program and its arguments, after --",
-                        Operand::Kind::program};
+  const Operand program{"CMD…", "the program and its arguments, after --", Operand::Kind::program};
   return {
-      {"quote", "What would run where, when, and at what price",
+      {"quote",
+       "What would run where, when, and at what price",
        "Nothing is set aside and nothing starts. The defaults that were filled in are shown.",
        "loam quote --ce 25 --memory 10GiB --time 2h\n"
        "loam quote --share 0.3 --tenant acme",
        {program},
        request_options(),
        run_quote},
-      {"run", "Run a program on a slice of a device and follow it to its end",
+      {"run",
+       "Run a program on a slice of a device and follow it to its end",
        "Prints a quote first, then streams the program's output to the same streams here and\n"
        "ends with its exit status (see: loam help exit-codes). Ctrl-C stops the task cleanly,\n"
        "with its grace period; a second Ctrl-C leaves it to itself.\n"
@@ -75,7 +76,8 @@ std::vector<Command> request_commands() {
        {program},
        with_key(),
        run_run},
-      {"submit", "Submit a task and print its id",
+      {"submit",
+       "Submit a task and print its id",
        "",
        "loam submit --ce 25 --time 2h --name nightly -- ./train\n"
        "loam submit --file task.json",

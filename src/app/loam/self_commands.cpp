@@ -37,12 +37,20 @@ Result<int> run_help(Session& session, const Arguments& arguments) {
 std::vector<Command> self_commands() {
   return {
       {"version", "The version of this program", "", "loam version", {}, {}, run_version},
-      {"completion", "A script that completes commands and options in a shell", "",
+      {"completion",
+       "A script that completes commands and options in a shell",
+       "",
        "source <(loam completion bash)\nloam completion fish | source",
-       {{"SHELL", "bash, zsh or fish", Operand::Kind::one, "bash zsh fish"}}, {}, run_completion},
-      {"help", "Help on a command, or on exit-codes", "",
+       {{"SHELL", "bash, zsh or fish", Operand::Kind::one, "bash zsh fish"}},
+       {},
+       run_completion},
+      {"help",
+       "Help on a command, or on exit-codes",
+       "",
        "loam help run\nloam help device calibrate\nloam help exit-codes",
-       {{"TOPIC", "a command or exit-codes", Operand::Kind::any}}, {}, run_help},
+       {{"TOPIC", "a command or exit-codes", Operand::Kind::any}},
+       {},
+       run_help},
   };
 }
 

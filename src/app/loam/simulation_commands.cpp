@@ -31,8 +31,7 @@ Result<void> add_seeds(const std::string& text, std::vector<std::uint64_t>& seed
   }
   if (last < first) return invalid("'" + text + "' holds no seed", "write it as 1..200");
   if (last - first >= seeds_max - seeds.size())
-    return invalid("'" + text + "' are too many seeds", "run at most " +
-                                                            std::to_string(seeds_max));
+    return invalid("'" + text + "' are too many seeds", "run at most " + std::to_string(seeds_max));
   for (std::uint64_t seed = first; seed <= last; ++seed) seeds.push_back(seed);
   return {};
 }
@@ -49,8 +48,8 @@ Result<int> run_sim(Session& session, const Arguments& arguments) {
   if (!summary) return summary.error();
   if (session.json()) {
     session.out() << "{\"seeds\":" << summary->seeds << ",\"tasks\":" << summary->tasks
-                  << ",\"records\":" << summary->records
-                  << ",\"restarts\":" << summary->restarts << "}\n";
+                  << ",\"records\":" << summary->records << ",\"restarts\":" << summary->restarts
+                  << "}\n";
   } else {
     session.out() << sim::to_text(*summary) << "\n";
   }
@@ -78,17 +77,22 @@ Result<int> run_scenario(Session& session, const Arguments& arguments) {
 
 std::vector<Command> simulation_commands() {
   return {
-      {"scenario", "Run scenario files on the simulator", "Folders stand for the *.scn below them.",
+      {"scenario",
+       "Run scenario files on the simulator",
+       "Folders stand for the *.scn below them.",
        "loam scenario tests/scenarios\nloam scenario my.scn --update",
        {{"FILE", "scenario files or folders", Operand::Kind::many, "@path"}},
        {{"How",
          {{"--update", "", "rewrite expect lines and blocks with what happened",
            Option::Kind::flag}}}},
        run_scenario},
-      {"sim", "Simulate with faults: each seed chooses everything",
+      {"sim",
+       "Simulate with faults: each seed chooses everything",
        "A seed that fails is named with the command that repeats it.",
        "loam sim 1..200\nloam sim 4711",
-       {{"SEED", "a number, or a range such as 1..200", Operand::Kind::many}}, {}, run_sim},
+       {{"SEED", "a number, or a range such as 1..200", Operand::Kind::many}},
+       {},
+       run_sim},
   };
 }
 

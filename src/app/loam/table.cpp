@@ -103,7 +103,8 @@ std::string printable(std::string_view text) {
     const Character character = first_character(text);
     const std::size_t bytes = std::max<std::size_t>(character.bytes, 1);
     if (character.bytes == 0 || controls(character.value)) {
-      for (const char byte : text.substr(0, bytes)) shown += escape(static_cast<unsigned char>(byte));
+      for (const char byte : text.substr(0, bytes))
+        shown += escape(static_cast<unsigned char>(byte));
     } else {
       shown += text.substr(0, bytes);
     }

@@ -160,20 +160,24 @@ Style style_of(const api::TaskView& task) {
 
 std::vector<Command> task_commands() {
   return {
-      {"ps", "List tasks, newest first", "Without --all or a filter: those that have not finished.",
+      {"ps",
+       "List tasks, newest first",
+       "Without --all or a filter: those that have not finished.",
        "loam ps\nloam ps --all --tenant acme --limit 200\nloam ps --state waiting",
        {},
        {{"Which",
          {{"--all,-a", "", "finished ones too", Kind::flag},
-          {"--state", "STATES", "waiting, starting, running, stopping, paused, finished; several "
-                                "with commas"},
+          {"--state", "STATES",
+           "waiting, starting, running, stopping, paused, finished; several "
+           "with commas"},
           {"--name", "NAME", "of that name"},
           {"--tenant", "NAME", "of that tenant", Kind::value, "@tenant"},
           {"--limit", "N", "of a page, 1 to 500; default: 50"},
           {"--after", "MARK", "the page that follows, as the page before says"}}}},
        run_ps},
       {"show", "All there is to know of one task", "", "loam show t17", {task_id}, {}, run_show},
-      {"logs", "What a task has written",
+      {"logs",
+       "What a task has written",
        "Its standard output goes to standard output, its error stream to the error stream.",
        "loam logs t17\nloam logs -f t17",
        {task_id},
@@ -186,7 +190,8 @@ std::vector<Command> task_commands() {
       verb("pause", "Take tasks off their devices; paused time costs storage only",
            "loam pause t17", run_pause),
       verb("resume", "Let paused tasks go on", "loam resume t17", run_resume),
-      {"top", "Devices and the tasks on them, live",
+      {"top",
+       "Devices and the tasks on them, live",
        "On a terminal it redraws each second until Ctrl-C or q; elsewhere it prints once.",
        "loam top\nloam top --once",
        {},

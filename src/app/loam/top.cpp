@@ -50,7 +50,8 @@ class Screen {
     std::size_t rows = size.ws_row == 0 ? 24 : size.ws_row;
     std::istringstream lines(top_text(view, colour, columns));
     std::string frame = "\x1b[H";
-    for (std::string line; rows > 1 && std::getline(lines, line); --rows) frame += line + "\x1b[K\n";
+    for (std::string line; rows > 1 && std::getline(lines, line); --rows)
+      frame += line + "\x1b[K\n";
     out_ << frame << "\x1b[J" << std::flush;
   }
 
@@ -115,9 +116,8 @@ std::string tasks_text(const api::TopView& view, bool colour, std::size_t width)
 }  // namespace
 
 std::string top_text(const api::TopView& view, bool colour, std::size_t width) {
-  std::string text = "loam  " + instant_text(view.now) + "  " +
-                     std::to_string(view.tasks_running) + " running, " +
-                     std::to_string(view.tasks_waiting) + " waiting\n\n";
+  std::string text = "loam  " + instant_text(view.now) + "  " + std::to_string(view.tasks_running) +
+                     " running, " + std::to_string(view.tasks_waiting) + " waiting\n\n";
   Table devices({{"DEVICE"},
                  {"TYPE"},
                  {"STATE"},
