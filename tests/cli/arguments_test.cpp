@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <sstream>
+
 namespace loam::cli {
 namespace {
 
@@ -96,6 +100,17 @@ TEST(Arguments, help_is_asked_for_anywhere) {
   EXPECT_EQ(parsed({"run", "-h"}).topic, "run");
   EXPECT_EQ(parsed({"device", "--help"}).topic, "device");
   EXPECT_STREQ(parsed({"--version"}).command->name, "version");
+}
+
+TEST(Arguments, no_command_has_two_options_of_one_name) {
+  for (const Section& section : sections()) {
+    for (const Command& command : section.commands) {
+      std::istringstream name(command.name);
+      Words words{std::istream_iterator<std::string>(name), {}};
+      words.insert(words.end(), {"--quiet", "--json"});
+      EXPECT_NO_THROW(static_cast<void>(parse_words(words))) << command.name;
+    }
+  }
 }
 
 TEST(Arguments, the_table_names_every_command_once_and_each_has_an_example) {

@@ -10,7 +10,7 @@ using Words = std::vector<std::string>;
 
 // No daemon listens here: what fails with exit code 2 was told without one.
 Ran alone(Words words) {
-  words.insert(words.end(), {"--host", "/nonexistent/loamd.sock"});
+  words.insert(words.begin(), {"--host", "/nonexistent/loamd.sock"});
   return run(words);
 }
 

@@ -15,7 +15,7 @@ TEST_F(DaemonTest, quote_tells_three_numbers_and_the_defaults) {
   EXPECT_EQ(quote.status, 0) << quote.err;
   EXPECT_EQ(quote.out,
             "per hour  0.50 USD      25 CE × 0.02 USD a CE-hour\n"
-            "at most   1.0042 USD    for 2h 00m 00s; set aside first, what is left comes back\n"
+            "at most   1.0056 USD    for 2h 00m 00s; set aside first, what is left comes back\n"
             "starts    now           on n1/0 (A100-SXM-80GB)\n"
             "\n"
             "gets       25 % of n1/0 (A100-SXM-80GB), 10GiB of device memory = 25 CE\n"
@@ -40,8 +40,8 @@ TEST_F(DaemonTest, ps_aligns_and_leaves_finished_tasks_out) {
   daemon.clock.advance(Duration::minutes(61));
   const Ran ps = loam({"ps"});
   EXPECT_EQ(ps.out,
-            "ID  NAME  TENANT  STATE    DEVICE  SHARE  MEMORY       TIME  COST       COMMAND\n"
-            "t2        beta    waiting                                0s  0.00  USD  x\n"
+            "ID  NAME  TENANT  STATE    DEVICE  SHARE  MEMORY        TIME  COST       COMMAND\n"
+            "t2        beta    waiting                                 0s  0.00  USD  x\n"
             "t1        acme    running  n1/0     60 %   48GiB  1h 01m 00s  1.22  USD  ./train "
             "'a\\nb'\n");
   daemon.end(TaskId{1});
@@ -138,7 +138,7 @@ TEST_F(DaemonTest, json_is_one_document_of_the_api_for_every_reading_command) {
   ASSERT_EQ(loam({"invoice", "issue", "acme"}).status, 0);
   const auto check = [&](const Words& words, auto parsed) {
     Words all = words;
-    all.push_back("--json");
+    all.insert(all.begin(), "--json");
     const Ran ran = loam(all);
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_EQ(ran.err, "");
@@ -147,7 +147,7 @@ TEST_F(DaemonTest, json_is_one_document_of_the_api_for_every_reading_command) {
   };
 #define IS(Type) [](const std::string& text) { return api::from_json<api::Type>(text).ok(); }
   check({"quote", "--tenant", "acme", "--share", "0.1"}, IS(QuoteView));
-  check({"submit", "--tenant", "acme", "--share", "0.1", "--name", "j"}, IS(TaskView));
+  check({"submit", "--tenant", "acme", "--share", "0.1", "--", "x"}, IS(TaskView));
   check({"ps", "--all"}, IS(TaskPage));
   check({"show", "t1"}, IS(TaskView));
   check({"top"}, IS(TopView));

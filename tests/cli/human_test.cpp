@@ -32,6 +32,11 @@ TEST(MoneyShort, has_two_to_four_decimals_rounded_half_to_even) {
   EXPECT_EQ(money_short("what", "USD"), "what");
 }
 
+TEST(MoneyMost, is_never_below_the_amount) {
+  EXPECT_EQ(money_most("0.00001", "USD"), "0.0001");
+  EXPECT_EQ(money_most("1.5", "USD"), "1.50");
+}
+
 TEST(MoneyColumn, gives_each_as_many_decimals_as_the_longest) {
   EXPECT_EQ(money_column({"1", "0.025", "10.5"}, "USD"),
             (std::vector<std::string>{"1.000", "0.025", "10.500"}));

@@ -37,6 +37,10 @@ TEST(Table, control_characters_and_bad_utf8_cannot_reach_the_terminal) {
   EXPECT_EQ(printable("caf\xc3"), "caf\\xc3");
 }
 
+TEST(Table, lines_stay_lines_where_they_may) {
+  EXPECT_EQ(printable_lines("a\x1b\nb\n"), "a\\x1b\nb\n");
+}
+
 TEST(Table, a_table_too_wide_is_cut_in_the_columns_that_may_shrink) {
   Table table({{"ID"}, {"COMMAND", Align::left, true}});
   table.add({"t1", "python3 train.py --epochs 30"});

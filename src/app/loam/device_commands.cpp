@@ -74,7 +74,7 @@ Result<int> calibrate_one(Session& session, api::Client& client, const std::stri
     if (live) {
       console.err << "\r\x1b[K" << percent(progress.fraction) << "  " << printable(progress.step)
                   << std::flush;
-    } else if (progress.step != step) {
+    } else if (progress.step != step && !session.json()) {
       session.say(device + ": " + printable(progress.step));
     }
     step = progress.step;
@@ -87,16 +87,17 @@ Result<int> calibrate_one(Session& session, api::Client& client, const std::stri
 }
 
 Result<int> run_calibrate(Session& session, const Arguments& arguments) {
+  const bool all = arguments.has("all");
+  const std::string named = arguments.operand(0);
+  if (!all && named.empty())
+    return invalid("'loam device calibrate' needs DEVICE",
+                   "name one of: loam device list; or measure every device with --all");
+  if (all && !named.empty())
+    return invalid("both " + named + " and --all are given", "leave one of them out");
+  if (all && session.json())
+    return invalid("--json gives one document, --all many", "name one device");
   LOAM_TRY(client, session.client());
-  if (!arguments.has("all")) {
-    if (arguments.operand(0).empty())
-      return invalid("'loam device calibrate' needs DEVICE",
-                     "name one of: loam device list; or measure every device with --all");
-    return calibrate_one(session, *client, arguments.operand(0));
-  }
-  if (!arguments.operand(0).empty())
-    return invalid("both a device and --all are given", "leave one of them out");
-  if (session.json()) return invalid("--json gives one document, --all many", "name one device");
+  if (!all) return calibrate_one(session, *client, named);
   LOAM_TRY(list, client->devices());
   for (const api::DeviceView& device : list.devices)
     LOAM_CHECK(calibrate_one(session, *client, device.uuid));

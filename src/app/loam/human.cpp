@@ -20,6 +20,15 @@ std::optional<Money> amount_of(std::string_view amount, std::string_view currenc
   return *money;
 }
 
+std::string to_four_decimals(std::string_view amount, std::string_view currency,
+                             Rounding rounding) {
+  const auto money = amount_of(amount, currency);
+  if (!money) return std::string(amount);
+  constexpr Int128 ten_thousandth = Money::units_per_one / 10'000;
+  const Money in_steps = money->times_ratio(1, ten_thousandth, rounding);
+  return display_text(Money(in_steps.units() * ten_thousandth, money->currency()), least_decimals);
+}
+
 std::string two_digits(std::int64_t number) {
   return (number < 10 ? "0" : "") + std::to_string(number);
 }
@@ -60,11 +69,11 @@ std::string exact_seconds(std::int64_t ms) {
 }
 
 std::string money_short(std::string_view amount, std::string_view currency) {
-  const auto money = amount_of(amount, currency);
-  if (!money) return std::string(amount);
-  constexpr Int128 ten_thousandth = Money::units_per_one / 10'000;
-  const Money in_steps = money->times_ratio(1, ten_thousandth, Rounding::half_even);
-  return display_text(Money(in_steps.units() * ten_thousandth, money->currency()), least_decimals);
+  return to_four_decimals(amount, currency, Rounding::half_even);
+}
+
+std::string money_most(std::string_view amount, std::string_view currency) {
+  return to_four_decimals(amount, currency, Rounding::up);
 }
 
 std::string money_exact(std::string_view amount, std::string_view currency) {

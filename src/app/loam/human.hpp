@@ -19,6 +19,8 @@ std::string exact_seconds(std::int64_t ms);
 // An amount as the API gives it ("0.020833333333") to at most four decimals and at least two,
 // rounded half to even; "" stays. Text that is no amount is given back as it is.
 std::string money_short(std::string_view amount, std::string_view currency);
+// The same, rounded up: what is promised as a most is never less than it is.
+std::string money_most(std::string_view amount, std::string_view currency);
 // All decimals, at least two.
 std::string money_exact(std::string_view amount, std::string_view currency);
 // The same with as many decimals for each as the one with the most, so that points align.

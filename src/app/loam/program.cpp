@@ -8,8 +8,9 @@ namespace loam::cli {
 namespace {
 
 int fail(Console& console, const Error& error) {
-  console.err << styled("error:", Style::bad, console.err_colour) << " " << error.message << "\n";
-  if (!error.next_step.empty()) console.err << "next: " << error.next_step << "\n";
+  console.err << styled("error:", Style::bad, console.err_colour) << " "
+              << printable_lines(error.message) << "\n";
+  if (!error.next_step.empty()) console.err << "next: " << printable_lines(error.next_step) << "\n";
   console.err << std::flush;
   return exit_code_of(error.kind);
 }

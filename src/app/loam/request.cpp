@@ -14,8 +14,11 @@ namespace {
 
 using Kind = Option::Kind;
 
-Error of_option(const std::string& option, const Error& error) {
-  return {error.kind, "--" + option + ": " + error.message, error.next_step};
+// The parsers name the part that is off; `text` is what was typed.
+Error of_option(const std::string& option, const std::string& text, const Error& error) {
+  const bool named = error.message.find(text) != std::string::npos;
+  return {error.kind, "--" + option + (named ? ": " : " '" + text + "': ") + error.message,
+          error.next_step};
 }
 
 // The value of an option that `parse` accepts.
@@ -24,7 +27,7 @@ Result<void> take(const Arguments& arguments, const std::string& option,
                   std::optional<std::string>& out, Parse parse) {
   if (!arguments.has(option)) return {};
   const std::string text = arguments.text(option);
-  if (const auto value = parse(text); !value) return of_option(option, value.error());
+  if (const auto value = parse(text); !value) return of_option(option, text, value.error());
   out = text;
   return {};
 }
@@ -37,7 +40,7 @@ Result<void> take_count(const Arguments& arguments, const std::string& option, s
                         std::int64_t high, std::int64_t& out) {
   if (!arguments.has(option)) return {};
   const auto value = parse_decimal(arguments.text(option), 0, high, "whole number");
-  if (!value) return of_option(option, value.error());
+  if (!value) return of_option(option, arguments.text(option), value.error());
   if (*value < low) {
     return invalid("--" + option + ": " + arguments.text(option) + " is too small",
                    "use " + std::to_string(low) + " to " + std::to_string(high));
@@ -288,7 +291,7 @@ Result<api::TaskRequest> request_of(const Session& session, const Arguments& arg
   }
   for (const std::string& text : arguments.list("port")) {
     const auto port = parse_decimal(text, 0, 65535, "port");
-    if (!port) return of_option("port", port.error());
+    if (!port) return of_option("port", text, port.error());
     request.ports.push_back(*port);
   }
   tag_by_job(session, request);
@@ -302,7 +305,8 @@ std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& aske
   std::string why = quote.billable_ce + " CE × " + money_exact(quote.unit_price, quote.currency) +
                     " " + quote.currency + " a CE-hour";
   if (quote.discount_percent != "0") why += ", less " + quote.discount_percent + " %";
-  std::vector<std::string> numbers{money(quote.per_hour), money(quote.at_most),
+  std::vector<std::string> numbers{money(quote.per_hour),
+                                   money_most(quote.at_most, quote.currency) + " " + quote.currency,
                                    when_it_starts(quote)};
   const std::size_t width = std::max({numbers[0].size(), numbers[1].size(), numbers[2].size()}) + 3;
   const auto line = [&](const char* name, const std::string& number, const std::string& words) {
@@ -329,7 +333,7 @@ std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& aske
 
 std::string quote_line(const api::QuoteView& quote) {
   return "quote: " + money_short(quote.per_hour, quote.currency) + " " + quote.currency +
-         " per hour, at most " + money_short(quote.at_most, quote.currency) + " " + quote.currency +
+         " per hour, at most " + money_most(quote.at_most, quote.currency) + " " + quote.currency +
          " in " + human_duration(quote.limit_ms) + ", " +
          (quote.starts_now ? "starts now on " + printable(quote.device)
                            : "waits: " + printable(quote.waits_for)) +

@@ -15,6 +15,8 @@ std::size_t display_width(std::string_view text);
 // Text that others chose, safe to show on one line of a terminal: control characters become
 // escapes ("\n", "\x1b") and bytes that are not UTF-8 become "\xff".
 std::string printable(std::string_view text);
+// The same for text of several lines, which stay lines.
+std::string printable_lines(std::string_view text);
 
 // At most `width` columns; what is cut ends in "…".
 std::string cut_to(std::string_view text, std::size_t width);

@@ -10,8 +10,12 @@ namespace {
 
 using Kind = Option::Kind;
 
-Error of_option(const char* option, const Error& error) {
-  return {error.kind, "--" + std::string(option) + ": " + error.message, error.next_step};
+// The parsers name the part that is off; `text` is what was typed.
+Error of_option(const char* option, const std::string& text, const Error& error) {
+  const bool named = error.message.find(text) != std::string::npos;
+  return {error.kind,
+          "--" + std::string(option) + (named ? ": " : " '" + text + "': ") + error.message,
+          error.next_step};
 }
 
 void take(const Arguments& arguments, const char* option, std::optional<std::string>& out) {
@@ -23,7 +27,7 @@ Result<void> check_quantities(const Arguments& arguments) {
   const auto check = [&](const char* option, auto parse) -> Result<void> {
     if (!arguments.has(option) || arguments.text(option) == "none") return {};
     if (const auto value = parse(arguments.text(option)); !value)
-      return of_option(option, value.error());
+      return of_option(option, arguments.text(option), value.error());
     return {};
   };
   constexpr std::int64_t count_max = 2'147'483'647;
@@ -95,7 +99,7 @@ Result<int> run_create(Session& session, const Arguments& arguments) {
   request.payment = arguments.text("payment", request.payment);
   request.currency = arguments.text("currency", request.currency);
   if (const auto currency = Currency::parse(request.currency); !currency)
-    return of_option("currency", currency.error());
+    return of_option("currency", request.currency, currency.error());
   take(arguments, "credit", request.credit_limit);
   take(arguments, "discount", request.discount_percent);
   take(arguments, "quota-ce", request.quota_ce);
