@@ -30,7 +30,8 @@ struct Config {
   std::string guard;                // path of libloam-guard.so; empty: tasks run unguarded
   std::string sandbox = "auto";     // auto, bubblewrap, none
   std::vector<std::string> mounts;  // host folders that tasks may mount
-  std::vector<std::string> shared;   // host folders that every task sees, read-only, at their own path
+  std::vector<std::string>
+      shared;  // host folders that every task sees, read-only, at their own path
   std::string log_level = "info";
   Duration turn_quantum{10};             // of the keeper
   std::int64_t snapshot_every = 50'000;  // journal records between snapshots

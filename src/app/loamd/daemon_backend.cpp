@@ -80,13 +80,20 @@ Result<std::vector<api::TaskRecord>> DaemonBackend::tasks(const api::TaskFilter&
   wanted.tenant = filter.tenant;
   wanted.states = filter.states;
   wanted.name_prefix = filter.name;
-  LOAM_TRY(page, queries_.list_tasks(wanted, filter.before, filter.limit));
   std::vector<api::TaskRecord> records;
-  for (const store::TaskRow& row : page.tasks) {
-    if (!filter.name.empty() && row.name != filter.name) continue;
-    LOAM_TRY(detail, queries_.task(row.id));
-    records.push_back(to_record(detail));
-  }
+  TaskId before = filter.before;
+  // The store finds names by prefix, the API means whole names: a page may hold fewer than asked,
+  // so go on until it is full.
+  do {
+    LOAM_TRY(page, queries_.list_tasks(wanted, before, filter.limit));
+    for (const store::TaskRow& row : page.tasks) {
+      if (!filter.name.empty() && row.name != filter.name) continue;
+      if (static_cast<std::int64_t>(records.size()) == filter.limit) return records;
+      LOAM_TRY(detail, queries_.task(row.id));
+      records.push_back(to_record(detail));
+    }
+    before = page.next;
+  } while (before.valid() && static_cast<std::int64_t>(records.size()) < filter.limit);
   return records;
 }
 
@@ -135,11 +142,12 @@ Result<std::optional<api::InvoiceRecord>> DaemonBackend::invoice(InvoiceId id) {
 Result<api::LogPiece> DaemonBackend::read_log(TaskId task, api::LogStream stream,
                                               std::int64_t offset, std::int64_t bytes_max) {
   LOAM_TRY(detail, queries_.task(task));
-  if (detail.leases.empty())
-    return api::LogPiece{{}, 0, 0, detail.task.state == TaskState::finished};
-  const store::LeaseRow& last = detail.leases.back();
-  return parts_.executor.read_log(NodeExecutor::attempt_name(task, last.id, last.epoch), stream,
-                                  offset, bytes_max);
+  std::vector<std::string> attempts;
+  for (const store::LeaseRow& lease : detail.leases) {
+    attempts.push_back(NodeExecutor::attempt_name(task, lease.id, lease.epoch));
+  }
+  const bool finished = detail.task.state == TaskState::finished;
+  return parts_.executor.read_log(attempts, finished, stream, offset, bytes_max);
 }
 
 Result<void> DaemonBackend::mount_allowed(const std::string& tenant, const Mount& mount) {

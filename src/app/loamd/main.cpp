@@ -183,8 +183,9 @@ void print_config(const Config& config) {
       << "\"\nnode = \"" << config.node_name << "\"\nregion = \"" << config.region
       << "\"\ncatalog = \"" << config.catalog << "\"\nprograms = \"" << config.programs
       << "\"\nguard = \"" << config.guard << "\"\nsandbox = \"" << config.sandbox
-      << "\"\nmounts = []\nshared = []\nlog_level = \"" << config.log_level << "\"\nturn_quantum = \""
-      << to_text(config.turn_quantum) << "\"\nsnapshot_every = " << config.snapshot_every
+      << "\"\nmounts = []\nshared = []\nlog_level = \"" << config.log_level
+      << "\"\nturn_quantum = \"" << to_text(config.turn_quantum)
+      << "\"\nsnapshot_every = " << config.snapshot_every
       << "\n# [[user]]\n# uid = 1000\n# role = \"member\"  # admin, operator, finance, member\n"
          "# tenant = \"acme\"  # of a member\n";
 }

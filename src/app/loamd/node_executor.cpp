@@ -376,24 +376,31 @@ void NodeExecutor::prune() {
   }
 }
 
-Result<api::LogPiece> NodeExecutor::read_log(const std::string& attempt, api::LogStream stream,
+Result<api::LogPiece> NodeExecutor::read_log(const std::vector<std::string>& attempts,
+                                             bool finished, api::LogStream stream,
                                              std::int64_t offset, std::int64_t bytes_max) const {
-  auto chunk = supervisor_->read_log(attempt, stream == api::LogStream::out ? "stdout" : "stderr",
-                                     offset, bytes_max);
-  if (!chunk) {
-    if (chunk.error().kind == ErrorKind::not_found) return api::LogPiece{};
-    return chunk.error();
-  }
+  const char* name = stream == api::LogStream::out ? "stdout" : "stderr";
   api::LogPiece piece;
-  piece.bytes = std::move(chunk->bytes);
-  piece.offset = chunk->offset;
-  piece.next_offset = chunk->next_offset;
-  if (const auto report = supervisor_->status(attempt);
-      report && node::is_final(report->status.phase)) {
-    const std::int64_t written =
-        stream == api::LogStream::out ? report->status.stdout_bytes : report->status.stderr_bytes;
-    piece.ended = piece.next_offset >= written;
+  std::int64_t begin = 0;  // of the attempt, in the offsets of the task
+  for (const std::string& attempt : attempts) {
+    const bool last = &attempt == &attempts.back();
+    const auto chunk =
+        supervisor_->read_log(attempt, name, std::max<std::int64_t>(0, offset - begin), bytes_max);
+    if (!chunk) {
+      // Not begun yet, or pruned: it adds nothing.
+      if (chunk.error().kind == ErrorKind::not_found) continue;
+      return chunk.error();
+    }
+    piece.offset = begin + chunk->offset;
+    piece.next_offset = begin + chunk->next_offset;
+    piece.ended = finished && last && chunk->next_offset == chunk->end_offset;
+    if (!chunk->bytes.empty() || last) {
+      piece.bytes = chunk->bytes;
+      return piece;
+    }
+    begin += chunk->end_offset;
   }
+  piece.ended = finished;
   return piece;
 }
 

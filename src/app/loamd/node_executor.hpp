@@ -41,8 +41,11 @@ class NodeExecutor final : public engine::Executor {
   void stop(const engine::State& state, const engine::StopEffect& effect) override;
 
   // API side.
-  Result<api::LogPiece> read_log(const std::string& attempt, api::LogStream stream,
-                                 std::int64_t offset, std::int64_t bytes_max) const;
+  // What a task wrote, its attempts one after the other as one stream; `finished`: no more will
+  // come.
+  Result<api::LogPiece> read_log(const std::vector<std::string>& attempts, bool finished,
+                                 api::LogStream stream, std::int64_t offset,
+                                 std::int64_t bytes_max) const;
   std::optional<api::LeaseLive> live(LeaseId lease);
   std::map<DeviceId, double> device_busy();
 
