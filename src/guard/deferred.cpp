@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "guard/lock.hpp"
 #include "guard/page.hpp"
 
 namespace loam::guard {
@@ -19,11 +20,6 @@ constexpr std::uint32_t being_set_max = 64;
 cl_event being_set[being_set_max];
 std::uint32_t being_set_count = 0;
 std::atomic<std::uint32_t> deferred_count{0};
-
-struct Locked {
-  Locked() { ::pthread_mutex_lock(&list_lock); }
-  ~Locked() { ::pthread_mutex_unlock(&list_lock); }
-};
 
 void forget_in_child() {
   const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
@@ -89,7 +85,7 @@ struct Release {
 void settle(Page& page, Follow* follow, const Ticket& ticket) {
   bool ended = false;
   {
-    const Locked locked;
+    const Locked locked(list_lock);
     ended = follow->state == Follow::State::ended;
     if (!ended) {
       follow->ticket = ticket;
@@ -111,7 +107,7 @@ void release_now(const Release& release) {
   }
   driver().clSetUserEventStatus(release.event, release.status);
   {
-    const Locked locked;
+    const Locked locked(list_lock);
     for (std::uint32_t i = 0; i < being_set_count; ++i)
       if (being_set[i] == release.event) {
         being_set[i] = being_set[--being_set_count];
@@ -177,7 +173,7 @@ Roots roots_of(cl_command_queue queue, cl_uint waits, const cl_event* waited) {
   const bool any = deferred_count.load() > 0;
   if (!any && (waits == 0 || !waited)) return roots;
   const bool in_order = any && is_in_order(queue);
-  const Locked locked;
+  const Locked locked(list_lock);
   bool room = true;
   for (cl_uint i = 0; waited && i < waits && room; ++i) {
     const cl_event event = waited[i];
@@ -199,7 +195,7 @@ Roots roots_of(cl_command_queue queue, cl_uint waits, const cl_event* waited) {
 }
 
 void defer(Follow* follow) {
-  const Locked locked;
+  const Locked locked(list_lock);
   // An event that was set since roots_of() looked will not free this command: count it as gone.
   for (std::uint32_t i = 0; i < follow->roots.count;)
     if (is_being_set(follow->roots.events[i]) || status_of(follow->roots.events[i]) <= CL_COMPLETE)
@@ -220,7 +216,7 @@ void defer(Follow* follow) {
 
 bool leave(Follow* follow) {
   {
-    const Locked locked;
+    const Locked locked(list_lock);
     switch (follow->state) {
       case Follow::State::admitted:
         return true;
@@ -247,7 +243,7 @@ cl_int set_user_event(cl_event event, cl_int status) {
   Page* const page = Page::of_process();
   Follow* ready = nullptr;
   {
-    const Locked locked;
+    const Locked locked(list_lock);
     if (is_being_set(event) || being_set_count == being_set_max) return CL_INVALID_OPERATION;
     being_set[being_set_count++] = event;
     ready = take_ready(event, status == CL_COMPLETE && page);

@@ -3,8 +3,9 @@
 #include <cstdio>
 #include <cstring>
 #include <initializer_list>
-#include <mutex>
 #include <new>
+
+#include "guard/lock.hpp"
 
 namespace loam::guard {
 
@@ -16,7 +17,7 @@ struct Known {
   int entry;
 };
 constexpr int known_max = 64;
-std::mutex known_lock;
+pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 Known known[known_max];
 int known_count = 0;
 
@@ -97,14 +98,14 @@ int find_entry(const Page& page, cl_device_id device) {
 
 int page_entry(const Page& page, cl_device_id device) {
   {
-    const std::lock_guard<std::mutex> guard(known_lock);
+    const Locked locked(known_lock);
     for (int i = 0; i < known_count; ++i)
       if (known[i].device == device) return known[i].entry;
   }
   const cl_device_id root = root_of(device);
   if (root != device) return page_entry(page, root);
   const int entry = find_entry(page, device);
-  const std::lock_guard<std::mutex> guard(known_lock);
+  const Locked locked(known_lock);
   if (known_count < known_max) known[known_count++] = Known{device, entry};
   return entry;
 }

@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
-#include <mutex>
+
+#include "guard/lock.hpp"
 
 namespace loam::guard {
 
@@ -117,12 +118,12 @@ void* hook_named(const char* name) {
 }
 
 const Driver& driver() {
-  static std::mutex lock;
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   static Driver found;
   static std::atomic<bool> ready{false};
   static const Driver nothing;
   if (ready.load(std::memory_order_acquire)) return found;
-  const std::lock_guard<std::mutex> guard(lock);
+  const Locked locked(lock);
   if (ready.load(std::memory_order_acquire)) return found;
   void* const library = implementation();
   if (!library) return nothing;

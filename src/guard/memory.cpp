@@ -5,10 +5,10 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <new>
 
 #include "guard/devices.hpp"
+#include "guard/lock.hpp"
 
 namespace loam::guard {
 
@@ -26,12 +26,6 @@ struct SvmEntry {
 pthread_mutex_t svm_lock = PTHREAD_MUTEX_INITIALIZER;
 constexpr std::size_t svm_buckets = 1024;
 SvmEntry* svm_table[svm_buckets] = {};
-
-struct Locked {
-  pthread_mutex_t& mutex;
-  explicit Locked(pthread_mutex_t& m) : mutex(m) { ::pthread_mutex_lock(&mutex); }
-  ~Locked() { ::pthread_mutex_unlock(&mutex); }
-};
 
 // A forked child holds nothing: what its parent allocated is the parent's.
 void forget_in_child() {

@@ -10,6 +10,8 @@
 #include <climits>
 #include <cstring>
 
+#include "guard/lock.hpp"
+
 namespace loam::guard {
 
 namespace {
@@ -70,12 +72,6 @@ void count_busy(const Page& page, std::uint32_t device, std::uint64_t now) {
                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
   __atomic_add_fetch(&usage.busy_ns, now - std::max(begin, until), __ATOMIC_SEQ_CST);
 }
-
-struct Locked {
-  pthread_mutex_t& mutex;
-  explicit Locked(pthread_mutex_t& m) : mutex(m) { ::pthread_mutex_lock(&mutex); }
-  ~Locked() { ::pthread_mutex_unlock(&mutex); }
-};
 
 void sleep_on(const std::uint32_t& word, std::uint32_t seen, std::uint64_t most_ns, int flags) {
   timespec time{};

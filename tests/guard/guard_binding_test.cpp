@@ -1,5 +1,7 @@
 // How the guard gets into a program and finds its page, and what it does where it cannot.
 #include <fstream>
+#include <set>
+#include <sstream>
 
 #include "guard/house.hpp"
 
@@ -111,6 +113,103 @@ TEST_F(GuardBinding, AProgramWithoutOpenClHearsNothing) {
               {{"LD_PRELOAD", LOAM_GUARD_LIBRARY}, {"PATH", "/bin:/usr/bin"}});
   EXPECT_EQ(guest.ask("hello"), "hello");
   EXPECT_EQ(guest.errors(), "");
+}
+
+// Every call of the installed OpenCL library that allocates or puts work on a device is the
+// guard's, or is known not to need it. A new version of the library that brings a new one fails
+// here.
+TEST_F(GuardBinding, NoCallOfTheLibraryIsForgotten) {
+  const std::set<std::string> harmless{
+      "clCreateSubBuffer",     // lies in memory that is counted
+      "clCreateFromGLBuffer",  // the next seven share what a graphics program allocated
+      "clCreateFromGLRenderbuffer",
+      "clCreateFromGLTexture",
+      "clCreateFromGLTexture2D",
+      "clCreateFromGLTexture3D",
+      "clCreateFromEGLImageKHR",
+      "clEnqueueAcquireGLObjects",
+      "clEnqueueReleaseGLObjects",
+      "clEnqueueAcquireEGLObjectsKHR",
+      "clEnqueueReleaseEGLObjectsKHR",
+      "clCreateEventFromGLsyncKHR",
+      "clCreateEventFromEGLSyncKHR",
+      "clCreateCommandQueue",
+      "clCreateCommandQueueWithProperties",  // no memory, no work
+      "clCreateKernel",
+      "clCreateKernelsInProgram",
+      "clCloneKernel",
+      "clCreateProgramWithBinary",
+      "clCreateProgramWithBuiltInKernels",
+      "clCreateProgramWithIL",
+      "clCreateProgramWithSource",
+      "clCreateSampler",
+      "clCreateSamplerWithProperties",
+      "clCreateSubDevices",
+      "clCreateSubDevicesEXT",
+      "clCreateUserEvent"};
+  const auto names = [&](const std::string& path) {
+    std::set<std::string> found;
+    std::istringstream lines(output_of("nm -D --defined-only " + path));
+    for (std::string line; std::getline(lines, line);) {
+      const std::string name = line.substr(line.rfind(' ') + 1);
+      found.insert(name.substr(0, name.find('@')));
+    }
+    return found;
+  };
+  const std::string library =
+      output_of("ldconfig -p | sed -n 's/.*libOpenCL.so.1.* => //p' | head -n1");
+  if (library.empty()) GTEST_SKIP() << "this machine has no libOpenCL.so.1";
+  const std::set<std::string> theirs = names(library.substr(0, library.find('\n')));
+  const std::set<std::string> ours = names(LOAM_GUARD_LIBRARY);
+  ASSERT_GT(theirs.size(), 50u) << "nm lists nothing";
+  for (const std::string& name : theirs) {
+    const bool matters = name.starts_with("clEnqueue") || name.starts_with("clCreate") ||
+                         name.find("Alloc") != std::string::npos ||
+                         name.find("Clone") != std::string::npos || name == "clSVMFree";
+    if (!matters) continue;
+    EXPECT_TRUE(ours.contains(name) || harmless.contains(name)) << name;
+  }
+}
+
+// The real thing: the first OpenCL device of this machine, through its own loader and driver.
+TEST_F(GuardBinding, ARealDriverIsBound) {
+  std::string platform, device;
+  {
+    Guest plain({LOAM_GUEST_PROGRAM}, {});
+    const std::string names = plain.ask("names");
+    if (!names.starts_with("ok ")) GTEST_SKIP() << "no OpenCL device on this machine: " << names;
+    const std::size_t bar = names.find('|');
+    platform = names.substr(3, bar - 3);
+    device = names.substr(bar + 1);
+  }
+  SliceLimits slice = fake_slice(64 * mib);
+  slice.device_key = opencl_device_key(platform, device, 0);
+  make_page("l1", {slice});
+  start_keeper();
+  for (const bool opens_itself : {false, true}) {
+    auto settings = environment("l1");
+    settings.erase("LD_LIBRARY_PATH");
+    settings["HOME"] = root_;
+    settings["PATH"] = "/usr/bin:/bin";  // PoCL links its kernels with ld
+    Guest guest(opens_itself ? std::vector<std::string>{LOAM_GUEST_DLOPEN_PROGRAM, "dlopen"}
+                             : std::vector<std::string>{LOAM_GUEST_PROGRAM},
+                settings);
+    ASSERT_EQ(guest.ask("open"), "ok") << guest.errors();
+    EXPECT_EQ(guest.ask("info"), "ok 67108864 67108864");
+    EXPECT_EQ(guest.ask("alloc " + std::to_string(40 * mib)), "ok 1");
+    EXPECT_EQ(guest.ask("alloc " + std::to_string(40 * mib)), "error -4");
+    EXPECT_EQ(guest.ask("kernel 1000 20"), "ok");
+    EXPECT_EQ(guest.ask("user_event"), "ok 2");
+    EXPECT_EQ(guest.ask("after 2 1000"), "ok 3");
+    EXPECT_EQ(guest.ask("set 2"), "ok");
+    EXPECT_EQ(guest.ask("wait 3"), "ok");
+    EXPECT_EQ(guest.ask("free 1"), "ok");
+    EXPECT_EQ(guest.ask("alloc " + std::to_string(40 * mib)), "ok 4");
+    EXPECT_EQ(guest.finish(), 0);
+  }
+  EXPECT_EQ(usage("l1").launches, 42u);
+  EXPECT_GT(usage("l1").busy_ns, 0);
+  EXPECT_EQ(usage("l1").memory_used_bytes, 0u);
 }
 
 // In a sandbox the guard enters by /etc/ld.so.preload and finds its page at the well-known path:

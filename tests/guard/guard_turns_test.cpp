@@ -1,5 +1,8 @@
 // Device time under guard and keeper, on the fake device, whose kernels take exactly as long as
 // they say and which notices when two processes' kernels overlap.
+#include <cstring>
+#include <fstream>
+
 #include "guard/house.hpp"
 
 namespace loam::node {
@@ -207,6 +210,91 @@ TEST_F(GuardTurns, APageThatComesLaterIsServed) {
   guest->tell("kernel 1000 1");
   ASSERT_TRUE(guest->hears_within(5000));
   EXPECT_EQ(guest->hear(), "ok");
+}
+
+TEST_F(GuardTurns, AKeeperWithNothingToDoSleeps) {
+  make_page("a", {fake_slice(mib, 1000)});
+  make_page("b", {fake_slice(mib, 300)});
+  start_keeper();
+  auto guest = start_guest("a");
+  ASSERT_EQ(guest->ask("open"), "ok");
+  ASSERT_EQ(guest->ask("kernel 1000 1"), "ok");
+  const auto wakeups = [&] {
+    std::uint64_t sum = 0;
+    for (const auto& task :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(keeper_) + "/task")) {
+      std::ifstream status(task.path() / "status");
+      for (std::string word; status >> word;)
+        if (word == "voluntary_ctxt_switches:" && status >> word) sum += std::stoull(word);
+    }
+    return sum;
+  };
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const std::uint64_t before = wakeups();
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  EXPECT_EQ(wakeups(), before) << "nobody asks for anything";
+  // Alone on the device, its kernels concern nobody else either.
+  ASSERT_EQ(guest->ask("kernel 1000 200"), "ok");
+  EXPECT_LE(wakeups(), before + 2);
+}
+
+TEST_F(GuardTurns, ATaskThatCutsItsPageShortHarmsOnlyItself) {
+  make_page("bad", {fake_slice(mib, 500, SliceMode::burstable)});
+  make_page("good", {fake_slice(mib, 500, SliceMode::burstable)});
+  start_keeper();
+  auto bad = start_guest("bad"), good = start_guest("good");
+  ASSERT_EQ(bad->ask("open"), "ok");
+  ASSERT_EQ(good->ask("open"), "ok");
+  ASSERT_EQ(bad->ask("kernel 1000 1"), "ok");
+  std::filesystem::resize_file(page_prefix(root_, "bad") + ".counters", 4096);
+  for (int round = 0; round < 3; ++round) {
+    good->tell("kernel 1000 1");
+    ASSERT_TRUE(good->hears_within(5000));
+    ASSERT_EQ(good->hear(), "ok");
+  }
+  EXPECT_EQ(keeper_running(root_).value(), keeper_);
+  EXPECT_EQ(read_counters(root_, "bad").error().kind, ErrorKind::corrupt);
+  // Made anew, the lease is served again.
+  bad->kill();
+  ASSERT_TRUE(remove_page(root_, "bad").ok());
+  make_page("bad", {fake_slice(mib, 500, SliceMode::burstable)});
+  bad = start_guest("bad");
+  ASSERT_EQ(bad->ask("open"), "ok");
+  bad->tell("kernel 1000 1");
+  ASSERT_TRUE(bad->hears_within(5000));
+  EXPECT_EQ(bad->hear(), "ok");
+}
+
+TEST_F(GuardTurns, GarbageInTheCountersDoesNotEndTheKeeper) {
+  make_page("bad", {fake_slice(mib, 500, SliceMode::burstable)});
+  make_page("good", {fake_slice(mib, 500, SliceMode::burstable)});
+  start_keeper();
+  auto good = start_guest("good");
+  ASSERT_EQ(good->ask("open"), "ok");
+  {
+    MappedPage page = MappedPage::open(root_, "bad").value();
+    loam_slice_counters& counters = page.counters();
+    std::memset(&counters.device, 0xff, sizeof counters.device);
+    std::memset(&counters.slot, 0xff, sizeof counters.slot);
+    counters.slots_used = 0xffffffff;
+    ++counters.doorbell;
+  }
+  good->tell("kernel 1000 20");
+  ASSERT_TRUE(good->hears_within(10000));
+  EXPECT_EQ(good->hear(), "ok");
+  EXPECT_EQ(keeper_running(root_).value(), keeper_);
+  static_cast<void>(read_counters(root_, "bad"));
+}
+
+TEST_F(GuardTurns, OneKeeperServesAFolder) {
+  start_keeper();
+  const auto again = ensure_keeper(root_, LOAM_KEEPER_PROGRAM);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again.value(), keeper_);
+  const int status =
+      std::system((std::string(LOAM_KEEPER_PROGRAM) + " --root " + root_ + " 2>/dev/null").c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+  EXPECT_EQ(ensure_keeper(root_ + "2", "/no/such/program").error().kind, ErrorKind::not_found);
 }
 
 TEST_F(GuardTurns, AQueueFilledAheadDoesNotOverrunTheTurn) {

@@ -20,15 +20,16 @@
 
 namespace {
 
-#define FUNCTIONS(X)                                                                           \
-  X(clGetPlatformIDs)                                                                          \
-  X(clGetDeviceIDs)                                                                            \
-  X(clGetDeviceInfo) X(clCreateContext) X(clCreateCommandQueue) X(clCreateProgramWithSource)   \
-      X(clBuildProgram) X(clCreateKernel) X(clSetKernelArg) X(clCreateBuffer) X(clCreateImage) \
-          X(clCreateSubBuffer) X(clReleaseMemObject) X(clRetainMemObject) X(clSVMAlloc)        \
-              X(clSVMFree) X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer) X(clFinish)        \
-                  X(clWaitForEvents) X(clReleaseEvent) X(clCreateUserEvent)                    \
-                      X(clSetUserEventStatus) X(clGetExtensionFunctionAddressForPlatform)
+#define FUNCTIONS(X)                                                                      \
+  X(clGetPlatformIDs)                                                                     \
+  X(clGetPlatformInfo)                                                                    \
+  X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clCreateCommandQueue)         \
+      X(clCreateProgramWithSource) X(clBuildProgram) X(clCreateKernel) X(clSetKernelArg)  \
+          X(clCreateBuffer) X(clCreateImage) X(clCreateSubBuffer) X(clReleaseMemObject)   \
+              X(clRetainMemObject) X(clSVMAlloc) X(clSVMFree) X(clEnqueueNDRangeKernel)   \
+                  X(clEnqueueReadBuffer) X(clFinish) X(clWaitForEvents) X(clReleaseEvent) \
+                      X(clCreateUserEvent) X(clSetUserEventStatus)                        \
+                          X(clGetExtensionFunctionAddressForPlatform)
 
 struct Api {
 #define MEMBER(name) decltype(&::name) name = nullptr;
@@ -111,6 +112,13 @@ std::string Guest::obey(const std::string& line) {
   if (verb == "pid") return "ok " + std::to_string(::getpid());
   if (verb == "open") return answer(open());
   if (verb == "build") return answer(build());
+  if (verb == "names") {
+    char platform_name[256] = {}, device_name[256] = {};
+    if (fault = open(); fault != CL_SUCCESS) return answer(fault);
+    cl.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof platform_name, platform_name, nullptr);
+    cl.clGetDeviceInfo(devices[0], CL_DEVICE_NAME, sizeof device_name, device_name, nullptr);
+    return "ok " + std::string(platform_name) + "|" + device_name;
+  }
   if (verb == "devices") return "ok " + std::to_string(devices.size());
   if (verb == "alloc")
     return kept(cl.clCreateBuffer(context, CL_MEM_READ_WRITE, a, nullptr, &fault));

@@ -31,6 +31,7 @@ class Guest {
   using Environment = std::map<std::string, std::string>;
 
   Guest(std::vector<std::string> command, const Environment& environment) {
+    ::signal(SIGPIPE, SIG_IGN);  // a guest that died is seen by what it does not answer
     std::array<int, 2> in{}, out{}, err{};
     if (::pipe2(in.data(), O_CLOEXEC) != 0 || ::pipe2(out.data(), O_CLOEXEC) != 0 ||
         ::pipe2(err.data(), O_CLOEXEC) != 0)
@@ -44,6 +45,7 @@ class Guest {
     variables.push_back(nullptr);
     pid_ = ::fork();
     if (pid_ == 0) {
+      ::signal(SIGPIPE, SIG_DFL);
       ::dup2(in[0], 0);
       ::dup2(out[1], 1);
       ::dup2(err[1], 2);

@@ -116,9 +116,7 @@ void DeviceArena::end_turn(Member& member, Nanoseconds idle_since, Nanoseconds n
 Nanoseconds DeviceArena::watch_holder(Nanoseconds now) {
   Member& member = members_.at(*book_.holder());
   loam_turn& turn = member.counters().turn;
-  const auto deadline = load(turn.deadline_ns);
-  const bool expired =
-      deadline != LOAM_SLICE_NO_DEADLINE && static_cast<Nanoseconds>(deadline) <= now;
+  const bool expired = deadline_ns_ <= now;
   const Nanoseconds rival_ns = book_.rival_ready_ns(now);
   Activity activity = activity_of(member);
 
@@ -138,10 +136,11 @@ Nanoseconds DeviceArena::watch_holder(Nanoseconds now) {
       end_turn(member, activity.idle_since_ns, now, holder_died_);
       return now;
     }
-  } else if (deadline == LOAM_SLICE_NO_DEADLINE) {
+  } else if (deadline_ns_ == never_ns) {
     if (rival_ns > now) return rival_ns;
     // An endless turn ends one quantum after somebody else asks for the device.
     const Nanoseconds until = now + terms_of(member.limits()).quantum_ns;
+    deadline_ns_ = until;
     store(turn.deadline_ns, static_cast<std::uint64_t>(until));
     return std::min(until, now + dead_check_ns);
   }
@@ -165,11 +164,11 @@ Nanoseconds DeviceArena::grant_next(Nanoseconds now) {
   loam_turn& turn = member.counters().turn;
   member.busy_at_grant = load(member.counters().usage.busy_ns);
   granted_ns_ = now;
+  deadline_ns_ = choice.grant->until_ns;
   checked_dead_ns_ = now;
   holder_died_ = false;
-  store(turn.deadline_ns, choice.grant->until_ns == never_ns
-                              ? LOAM_SLICE_NO_DEADLINE
-                              : static_cast<std::uint64_t>(choice.grant->until_ns));
+  store(turn.deadline_ns, deadline_ns_ == never_ns ? LOAM_SLICE_NO_DEADLINE
+                                                   : static_cast<std::uint64_t>(deadline_ns_));
   store(turn.granted_ns, static_cast<std::uint64_t>(now));
   __atomic_add_fetch(&turn.turns, 1u, __ATOMIC_SEQ_CST);
   store(turn.state, with_phase(load(turn.state) + LOAM_TURN_MASK + 1, LOAM_TURN_GRANTED));

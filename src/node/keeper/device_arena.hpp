@@ -51,7 +51,9 @@ class DeviceArena {
 
   TurnBook book_;
   std::map<std::uint64_t, Member> members_;
+  // The holder's; what the guests' memory says of it is for the guests.
   Nanoseconds granted_ns_ = 0;
+  Nanoseconds deadline_ns_ = never_ns;
   Nanoseconds checked_dead_ns_ = 0;
   bool holder_died_ = false;
 };

@@ -141,6 +141,7 @@ class Keeper {
   Result<void> look_for_pages();
   void adopt(const std::string& name, ino_t inode);
   void drop(std::uint64_t id);
+  void drop_torn();
   Nanoseconds step(Nanoseconds now);
   void wait(const std::vector<std::uint32_t>& bells, std::uint32_t changes, Nanoseconds until);
 
@@ -148,7 +149,8 @@ class Keeper {
   Watcher watcher_;
   std::map<std::uint64_t, Lease> leases_;        // by order of adoption
   std::map<std::uint64_t, DeviceArena> arenas_;  // by device key
-  std::map<std::string, ino_t> refused_;         // pages that cannot be read; said once
+  std::map<std::string, ino_t> refused_;         // pages that mean nothing, until made anew
+  std::map<std::string, ino_t> said_;            // pages whose fault was reported
   std::uint64_t last_id_ = 0;
   bool retry_ = false;
 };
@@ -169,12 +171,15 @@ void Keeper::adopt(const std::string& name, ino_t inode) {
   if (!page.ok()) {
     // Gone again between the listing and now: nothing to say.
     if (page.error().kind == ErrorKind::not_found) return;
-    if (page.error().kind == ErrorKind::unavailable) retry_ = true;
-    if (refused_[name] != inode) options_.report(to_text(page.error()));
-    refused_[name] = inode;
+    if (said_[name] != inode) options_.report(to_text(page.error()));
+    said_[name] = inode;
+    if (page.error().kind == ErrorKind::corrupt)
+      refused_[name] = inode;
+    else
+      retry_ = true;
     return;
   }
-  refused_.erase(name);
+  said_.erase(name);
   const std::uint64_t id = ++last_id_;
   Lease lease{name, std::make_unique<MappedPage>(std::move(page).value()), inode};
   lease.page->reclaim_dead();
@@ -208,8 +213,29 @@ Result<void> Keeper::look_for_pages() {
       present.erase(entry);
   }
   for (const std::uint64_t id : gone) drop(id);
-  for (const auto& [name, inode] : present) adopt(name, inode);
+  const auto is_gone = [&](const auto& entry) {
+    return !std::binary_search(names.begin(), names.end(), entry.first);
+  };
+  std::erase_if(refused_, is_gone);
+  std::erase_if(said_, is_gone);
+  for (const auto& [name, inode] : present) {
+    const auto known = refused_.find(name);
+    if (known == refused_.end() || known->second != inode) adopt(name, inode);
+  }
   return {};
+}
+
+void Keeper::drop_torn() {
+  std::vector<std::uint64_t> torn;
+  for (const auto& [id, lease] : leases_)
+    if (lease.page->torn()) torn.push_back(id);
+  for (const std::uint64_t id : torn) {
+    const Lease& lease = leases_.at(id);
+    options_.report("lease " + lease.name +
+                    " cut its counters short; it gets no more turns until its page is made anew");
+    refused_[lease.name] = lease.inode;
+    drop(id);
+  }
 }
 
 Nanoseconds Keeper::step(Nanoseconds now) {
@@ -259,6 +285,7 @@ Result<void> Keeper::run() {
     for (const auto& [id, lease] : leases_)
       bells.push_back(__atomic_load_n(&lease.page->counters().doorbell, __ATOMIC_SEQ_CST));
     const Nanoseconds next = step(monotonic_now());
+    drop_torn();
     if (next != never_ns && next <= monotonic_now()) continue;
     wait(bells, changes, next);
   }

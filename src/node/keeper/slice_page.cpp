@@ -267,6 +267,10 @@ Result<std::vector<SliceUsage>> read_counters(const std::string& root, std::stri
     usage.turns = load(device.turn.turns);
     usages.push_back(usage);
   }
+  if (page.torn())
+    return Error{ErrorKind::corrupt,
+                 "the counters of lease " + std::string(lease) + " were cut short while in use",
+                 "the task tampered with its slice page: stop it"};
   return usages;
 }
 
@@ -311,6 +315,10 @@ Result<MappedPage> MappedPage::open(const std::string& root, std::string_view le
   LOAM_TRY(counters, map_file(prefix + LOAM_SLICE_COUNTERS_SUFFIX, O_RDWR, PROT_READ | PROT_WRITE,
                               sizeof(loam_slice_counters), &page.lock_fd_));
   page.counters_ = static_cast<loam_slice_counters*>(counters);
+  page.watched_ = watch_mapping(counters, sizeof(loam_slice_counters));
+  if (!page.watched_)
+    return Error{ErrorKind::exhausted, "more slice pages are mapped than can be watched",
+                 "end some leases on this node"};
   const bool known =
       page.limits_->magic == LOAM_SLICE_LIMITS_MAGIC &&
       page.counters_->magic == LOAM_SLICE_COUNTERS_MAGIC &&
@@ -331,16 +339,19 @@ Result<MappedPage> MappedPage::open(const std::string& root, std::string_view le
 MappedPage::MappedPage(MappedPage&& other) noexcept
     : limits_(std::exchange(other.limits_, nullptr)),
       counters_(std::exchange(other.counters_, nullptr)),
+      watched_(std::exchange(other.watched_, nullptr)),
       lock_fd_(std::exchange(other.lock_fd_, -1)) {}
 
 MappedPage& MappedPage::operator=(MappedPage&& other) noexcept {
   std::swap(limits_, other.limits_);
   std::swap(counters_, other.counters_);
+  std::swap(watched_, other.watched_);
   std::swap(lock_fd_, other.lock_fd_);
   return *this;
 }
 
 MappedPage::~MappedPage() {
+  unwatch_mapping(watched_);
   if (limits_) ::munmap(const_cast<loam_slice_limits*>(limits_), sizeof *limits_);
   if (counters_) ::munmap(counters_, sizeof *counters_);
   if (lock_fd_ >= 0) ::close(lock_fd_);

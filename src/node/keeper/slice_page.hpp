@@ -13,6 +13,7 @@
 
 #include "base/result.hpp"
 #include "guard/slice_page.h"
+#include "node/keeper/torn_mapping.hpp"
 
 namespace loam::node {
 
@@ -93,13 +94,16 @@ class MappedPage {
 
   const loam_slice_limits& limits() const { return *limits_; }
   loam_slice_counters& counters() const { return *counters_; }
-  // Gives back what dead processes held; true if there was anything.
+  // Gives back what dead processes held; true if there was anything. One thread at a time.
   bool reclaim_dead() const;
+  // Whether the task has cut the counters short: what they say means nothing any more.
+  bool torn() const { return watched_->torn; }
 
  private:
   MappedPage() = default;
   const loam_slice_limits* limits_ = nullptr;
   loam_slice_counters* counters_ = nullptr;
+  WatchedMapping* watched_ = nullptr;
   int lock_fd_ = -1;
 };
 

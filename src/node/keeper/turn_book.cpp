@@ -83,9 +83,9 @@ void TurnBook::set_waiting(std::uint64_t lease, bool waiting, Nanoseconds now) {
   if (waiting) {
     // An idle lease saves up no surplus: it starts where the others are, but for the few turns that
     // one which was only slow to ask again has missed.
-    account.virtual_time = std::max(
-        account.virtual_time, virtual_clock_ - surplus_turns_kept * account.terms.quantum_ns *
-                                                   virtual_scale / account.terms.weight);
+    account.virtual_time = std::max(account.virtual_time,
+                                    virtual_clock_ - surplus_turns_kept * account.terms.quantum_ns *
+                                                         virtual_scale / account.terms.weight);
     if (account.served && holder_ != lease) {
       // The mean forgets quickly, and one long pause does not make a program slow.
       const Nanoseconds took = std::min(now - account.idle_since_ns, 4 * think_max_ns);

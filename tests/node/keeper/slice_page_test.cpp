@@ -172,7 +172,7 @@ TEST_F(SlicePage, OfTwoProcessesThatAskAtOnceExactlyOneGetsIt) {
       ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const auto run = [&](std::uint32_t side) {
     Member member(root_, "l1", side);
-    for (int round = 0; round < rounds && round != meeting->last; ++round) {
+    for (int round = 0; round < rounds && (meeting->last == 0 || round < meeting->last); ++round) {
       // One side decides, before the meeting, that this round is the last.
       if (side == 0 && round > 0 && std::chrono::steady_clock::now() > end)
         meeting->last = round + 1;
