@@ -72,7 +72,10 @@ struct Verdict {
 };
 
 Verdict verdict_on(const Lease& lease, const Ending& ending) {
-  if (ending.end == AttemptEnd::refused) return {TaskOutcome::refused, ending.reason};
+  // What was asked to stop before a node tried it is stopped, whatever the node says.
+  if (ending.end == AttemptEnd::refused && lease.stopping == StopReason::none) {
+    return {TaskOutcome::refused, ending.reason};
+  }
   switch (lease.stopping) {
     case StopReason::by_tenant:
       return {TaskOutcome::stopped, "stopped by its tenant"};
@@ -174,7 +177,7 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
     draft.add(TransactionPosted{
         billing::release(TransactionId{draft.next().transaction++}, task.tenant, task.id, held)});
   }
-  const bool paused = lease.stopping == StopReason::paused && ending.end != AttemptEnd::refused;
+  const bool paused = lease.stopping == StopReason::paused;
   if (paused && !used_up) {
     draft.add(TaskPaused{task.id});
     return;

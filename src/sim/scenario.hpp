@@ -66,6 +66,7 @@ struct Report {
   std::optional<std::int64_t> epoch;  // of the last lease where absent
   Duration ago;                       // what it reports happened so long ago
   std::int64_t exit_code = 0;
+  AttemptEnd end = AttemptEnd::exited;
 };
 enum class DaemonFault { killed, down, up, killed_before_effects };
 struct FaultDaemon {

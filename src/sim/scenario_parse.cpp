@@ -275,6 +275,7 @@ Result<Step> read_report(Words& words) {
   LOAM_CHECK(words.take("epoch", report.epoch, parse_count));
   LOAM_CHECK(words.take("ago", report.ago, parse_duration));
   LOAM_CHECK(words.take("exit", report.exit_code, parse_count));
+  LOAM_CHECK(words.take("as", report.end, parse_name_of<AttemptEnd>));
   return Step(report);
 }
 
@@ -378,7 +379,7 @@ constexpr std::array verbs{
     Verb{"undrain", read_drain<false>, true, "undrain n1/0"},
     Verb{"topup", read_topup, true, "topup TENANT 100USD"},
     Verb{"invoice", read_invoice, true, "invoice TENANT"},
-    Verb{"report", read_report, true, "report TASK started|ended [epoch=1] [ago=5s] [exit=0]"},
+    Verb{"report", read_report, true, "report TASK started|ended [epoch=1] [ago=5s] [exit=0] [as=exited]"},
     Verb{
         "fault", read_fault, true,
         "fault DEVICE lost|healthy [unseen=5s] | fault daemon killed|killed_before_effects|down|up "

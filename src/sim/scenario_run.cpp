@@ -282,6 +282,7 @@ class Runner {
     report.epoch = epoch;
     report.ended_at = when;
     report.exit_code = step.exit_code;
+    report.end = step.end;
     ask(step.task, report);
     return {};
   }
