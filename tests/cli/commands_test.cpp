@@ -14,9 +14,9 @@ TEST_F(DaemonTest, quote_tells_three_numbers_and_the_defaults) {
       loam({"quote", "--tenant", "acme", "--ce", "25", "--memory", "10GiB", "--time", "2h"});
   EXPECT_EQ(quote.status, 0) << quote.err;
   EXPECT_EQ(quote.out,
-            "per hour  0.50 USD      25 CE × 0.02 USD a CE-hour\n"
-            "at most   1.0056 USD    for 2h 00m 00s; set aside first, what is left comes back\n"
-            "starts    now           on n1/0 (A100-SXM-80GB)\n"
+            "per hour  0.50 USD     25 CE × 0.02 USD a CE-hour\n"
+            "at most   1.0056 USD   for 2h 00m 00s; set aside first, what is left comes back\n"
+            "starts    now          on n1/0 (A100-SXM-80GB)\n"
             "\n"
             "gets       25 % of n1/0 (A100-SXM-80GB), 10GiB of device memory = 25 CE\n"
             "billed     25 CE: the greater of the CE and 1.25 CE for each GiB\n"

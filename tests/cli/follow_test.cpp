@@ -42,9 +42,9 @@ class RunTest : public DaemonTest {
 };
 
 TEST_F(RunTest, output_and_exit_status_are_passed_on) {
-  auto running = start_run();
   daemon.logs[{TaskId{1}, api::LogStream::out}] = "loss 0.5\n";
   daemon.logs[{TaskId{1}, api::LogStream::err}] = "warning\n";
+  auto running = start_run();
   daemon.clock.advance(Duration::seconds(5));
   daemon.end(TaskId{1}, 7);
   ASSERT_EQ(running.wait_for(patience), std::future_status::ready);
@@ -59,8 +59,8 @@ TEST_F(RunTest, output_and_exit_status_are_passed_on) {
 }
 
 TEST_F(RunTest, quiet_leaves_the_streams_to_the_task) {
-  auto running = start_run({"--quiet"});
   daemon.logs[{TaskId{1}, api::LogStream::err}] = "only this\n";
+  auto running = start_run({"--quiet"});
   daemon.end(TaskId{1});
   ASSERT_EQ(running.wait_for(patience), std::future_status::ready);
   const Ran ran = running.get();
@@ -70,8 +70,8 @@ TEST_F(RunTest, quiet_leaves_the_streams_to_the_task) {
 }
 
 TEST_F(RunTest, json_keeps_standard_output_for_the_document) {
-  auto running = start_run({"--json", "--quiet"});
   daemon.logs[{TaskId{1}, api::LogStream::out}] = "loss\n";
+  auto running = start_run({"--json", "--quiet"});
   daemon.end(TaskId{1});
   ASSERT_EQ(running.wait_for(patience), std::future_status::ready);
   const Ran ran = running.get();
