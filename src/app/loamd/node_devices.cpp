@@ -77,21 +77,14 @@ void NodeDevices::keep(const node::Finding& finding) {
   handles_.clear();
   found_.clear();
   refused_.clear();
-  // The guard tells twins apart by their order among the platform's devices of one name.
-  std::map<std::pair<std::uint32_t, std::string>, std::map<std::uint32_t, std::string>> twins;
   for (const node::FoundDevice& device : finding.devices) {
     found_[device.uuid] = device;
-    if (device.opencl)
-      twins[{device.opencl->platform, device.name}][device.opencl->device] = device.uuid;
-  }
-  for (const auto& [kind, by_index] : twins) {
-    unsigned ordinal = 0;
-    for (const auto& [index, uuid] : by_index) {
-      const node::FoundDevice& device = found_.at(uuid);
-      handles_[uuid] = {
-          node::opencl_device_key(device.opencl->platform_name, device.name, ordinal++),
-          device.is_cpu};
-    }
+    if (!device.opencl) continue;
+    // By its place: the UUID may come from another library than the OpenCL driver that the guard
+    // asks, and the guard tries both.
+    handles_[device.uuid].slice_key =
+        node::opencl_device_key(device.opencl->platform_name, device.name, device.opencl->device);
+    handles_[device.uuid].is_cpu = device.is_cpu;
   }
 }
 
