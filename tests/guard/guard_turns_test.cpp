@@ -128,7 +128,7 @@ TEST_F(GuardTurns, AKilledHolderDoesNotHangTheOthers) {
     ASSERT_EQ(holder->ask("async 60000000000 1"), "ok");  // a kernel of a minute
     holder->kill();
     survivor->tell("kernel 1000 1");
-    ASSERT_TRUE(survivor->hears_within(5000)) << "round " << round;
+    ASSERT_TRUE(survivor->hears_within(30000)) << "round " << round;
     ASSERT_EQ(survivor->hear(), "ok");
   }
 }
@@ -143,7 +143,7 @@ TEST_F(GuardTurns, ALiveHolderIsWaitedFor) {
   ASSERT_EQ(holder->ask("async 400000000 1"), "ok");
   other->tell("kernel 1000 1");
   EXPECT_FALSE(other->hears_within(150));
-  EXPECT_TRUE(other->hears_within(5000));
+  EXPECT_TRUE(other->hears_within(30000));
   EXPECT_EQ(other->hear(), "ok");
   EXPECT_EQ(books().overlaps, 0u);
 }
@@ -155,7 +155,7 @@ TEST_F(GuardTurns, GuestsWaitForAKeeperAndFindTheNextOne) {
   guest->tell("kernel 1000 1");
   EXPECT_FALSE(guest->hears_within(200));
   start_keeper();
-  EXPECT_TRUE(guest->hears_within(5000));
+  EXPECT_TRUE(guest->hears_within(30000));
   EXPECT_EQ(guest->hear(), "ok");
   for (int round = 0; round < 3; ++round) {
     guest->tell("saturate 300 500000");
@@ -163,7 +163,7 @@ TEST_F(GuardTurns, GuestsWaitForAKeeperAndFindTheNextOne) {
     stop_keeper(SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     start_keeper();
-    EXPECT_TRUE(guest->hears_within(5000));
+    EXPECT_TRUE(guest->hears_within(30000));
     EXPECT_TRUE(guest->hear().starts_with("ok "));
   }
 }
@@ -179,7 +179,7 @@ TEST_F(GuardTurns, ANewKeeperAdoptsTheTurnsOfTheOld) {
   stop_keeper(SIGKILL);
   start_keeper();
   other->tell("kernel 1000 1");
-  EXPECT_TRUE(other->hears_within(5000));
+  EXPECT_TRUE(other->hears_within(30000));
   EXPECT_EQ(other->hear(), "ok");
   EXPECT_EQ(holder->ask("finish"), "ok");
   EXPECT_EQ(books().overlaps, 0u);
@@ -199,7 +199,7 @@ TEST_F(GuardTurns, APageThatComesLaterIsServed) {
   auto guest = start_guest("late");
   ASSERT_EQ(guest->ask("open"), "ok");
   guest->tell("kernel 1000 1");
-  ASSERT_TRUE(guest->hears_within(5000));
+  ASSERT_TRUE(guest->hears_within(30000));
   EXPECT_EQ(guest->hear(), "ok");
   // The same name again is another page.
   guest.reset();
@@ -208,7 +208,7 @@ TEST_F(GuardTurns, APageThatComesLaterIsServed) {
   guest = start_guest("late");
   ASSERT_EQ(guest->ask("open"), "ok");
   guest->tell("kernel 1000 1");
-  ASSERT_TRUE(guest->hears_within(5000));
+  ASSERT_TRUE(guest->hears_within(30000));
   EXPECT_EQ(guest->hear(), "ok");
 }
 
@@ -249,7 +249,7 @@ TEST_F(GuardTurns, ATaskThatCutsItsPageShortHarmsOnlyItself) {
   std::filesystem::resize_file(page_prefix(root_, "bad") + ".counters", 4096);
   for (int round = 0; round < 3; ++round) {
     good->tell("kernel 1000 1");
-    ASSERT_TRUE(good->hears_within(5000));
+    ASSERT_TRUE(good->hears_within(30000));
     ASSERT_EQ(good->hear(), "ok");
   }
   EXPECT_EQ(keeper_running(root_).value(), keeper_);
@@ -261,7 +261,7 @@ TEST_F(GuardTurns, ATaskThatCutsItsPageShortHarmsOnlyItself) {
   bad = start_guest("bad");
   ASSERT_EQ(bad->ask("open"), "ok");
   bad->tell("kernel 1000 1");
-  ASSERT_TRUE(bad->hears_within(5000));
+  ASSERT_TRUE(bad->hears_within(30000));
   EXPECT_EQ(bad->hear(), "ok");
 }
 
@@ -324,7 +324,7 @@ TEST_F(GuardTurns, WorkThatWaitsForTheProgramHoldsNoTurn) {
   ASSERT_EQ(patient->ask("async 1000000 3"), "ok");    // behind that, in the same queue
   ASSERT_EQ(patient->ask("after 2 1000000"), "ok 3");  // and behind its event
   other->tell("kernel 1000 1");
-  ASSERT_TRUE(other->hears_within(5000)) << "a command that cannot run holds the device";
+  ASSERT_TRUE(other->hears_within(30000)) << "a command that cannot run holds the device";
   EXPECT_EQ(other->hear(), "ok");
   EXPECT_EQ(usage("a").busy_ns, 0);
   ASSERT_EQ(patient->ask("set 1"), "ok");

@@ -14,22 +14,23 @@
 #include <cstring>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
 
 namespace {
 
-#define FUNCTIONS(X)                                                                      \
-  X(clGetPlatformIDs)                                                                     \
-  X(clGetPlatformInfo)                                                                    \
-  X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clCreateCommandQueue)         \
-      X(clCreateProgramWithSource) X(clBuildProgram) X(clCreateKernel) X(clSetKernelArg)  \
-          X(clCreateBuffer) X(clCreateImage) X(clCreateSubBuffer) X(clReleaseMemObject)   \
-              X(clRetainMemObject) X(clSVMAlloc) X(clSVMFree) X(clEnqueueNDRangeKernel)   \
-                  X(clEnqueueReadBuffer) X(clFinish) X(clWaitForEvents) X(clReleaseEvent) \
-                      X(clCreateUserEvent) X(clSetUserEventStatus)                        \
-                          X(clGetExtensionFunctionAddressForPlatform)
+#define FUNCTIONS(X)                                                                           \
+  X(clGetPlatformIDs)                                                                          \
+  X(clGetPlatformInfo)                                                                         \
+  X(clGetDeviceIDs)                                                                            \
+  X(clGetDeviceInfo) X(clCreateContext) X(clCreateCommandQueue) X(clCreateProgramWithSource)   \
+      X(clBuildProgram) X(clCreateKernel) X(clSetKernelArg) X(clCreateBuffer) X(clCreateImage) \
+          X(clCreateSubBuffer) X(clReleaseMemObject) X(clRetainMemObject) X(clSVMAlloc)        \
+              X(clSVMFree) X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer) X(clFinish)        \
+                  X(clWaitForEvents) X(clReleaseEvent) X(clCreateUserEvent)                    \
+                      X(clSetUserEventStatus) X(clGetExtensionFunctionAddressForPlatform)
 
 struct Api {
 #define MEMBER(name) decltype(&::name) name = nullptr;
@@ -92,34 +93,26 @@ struct Guest {
     return fault;
   }
   std::string obey(const std::string& line);
+  // Each answers the verbs of its kind; nothing for another.
+  std::optional<std::string> obey_memory(const std::string& verb, unsigned long long a,
+                                         unsigned long long b);
+  std::optional<std::string> obey_queries(const std::string& verb, const std::string& line);
+  std::optional<std::string> obey_work(const std::string& verb, unsigned long long a,
+                                       unsigned long long b);
 };
 
 std::string answer(cl_int fault) {
   return fault == CL_SUCCESS ? "ok" : "error " + std::to_string(fault);
 }
 
-std::string Guest::obey(const std::string& line) {
-  std::istringstream words(line);
-  std::string verb;
-  unsigned long long a = 0, b = 0;
-  words >> verb >> a >> b;
+std::optional<std::string> Guest::obey_memory(const std::string& verb, unsigned long long a,
+                                              unsigned long long b) {
   cl_int fault = CL_SUCCESS;
   const auto kept = [&](cl_mem made) {
     if (!made) return answer(fault);
     memory[++last_id] = made;
     return "ok " + std::to_string(last_id);
   };
-  if (verb == "pid") return "ok " + std::to_string(::getpid());
-  if (verb == "open") return answer(open());
-  if (verb == "build") return answer(build());
-  if (verb == "names") {
-    char platform_name[256] = {}, device_name[256] = {};
-    if (fault = open(); fault != CL_SUCCESS) return answer(fault);
-    cl.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof platform_name, platform_name, nullptr);
-    cl.clGetDeviceInfo(devices[0], CL_DEVICE_NAME, sizeof device_name, device_name, nullptr);
-    return "ok " + std::string(platform_name) + "|" + device_name;
-  }
-  if (verb == "devices") return "ok " + std::to_string(devices.size());
   if (verb == "alloc")
     return kept(cl.clCreateBuffer(context, CL_MEM_READ_WRITE, a, nullptr, &fault));
   if (verb == "alloc_null") {  // the error goes nowhere
@@ -163,6 +156,18 @@ std::string Guest::obey(const std::string& line) {
     cl.clSVMFree(context, shared.at(static_cast<int>(a)));
     return "ok";
   }
+  return std::nullopt;
+}
+
+std::optional<std::string> Guest::obey_queries(const std::string& verb, const std::string& line) {
+  if (verb == "names") {
+    char platform_name[256] = {}, device_name[256] = {};
+    if (const cl_int fault = open(); fault != CL_SUCCESS) return answer(fault);
+    cl.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof platform_name, platform_name, nullptr);
+    cl.clGetDeviceInfo(devices[0], CL_DEVICE_NAME, sizeof device_name, device_name, nullptr);
+    return "ok " + std::string(platform_name) + "|" + device_name;
+  }
+  if (verb == "devices") return "ok " + std::to_string(devices.size());
   if (verb == "info") {
     cl_ulong global = 0, most = 0;
     cl.clGetDeviceInfo(devices[0], CL_DEVICE_GLOBAL_MEM_SIZE, sizeof global, &global, nullptr);
@@ -188,9 +193,15 @@ std::string Guest::obey(const std::string& line) {
   }
   if (verb == "extension") {
     std::string name;
-    std::istringstream(line) >> verb >> name;
+    std::istringstream(line) >> name >> name;
     return cl.clGetExtensionFunctionAddressForPlatform(platform, name.c_str()) ? "found" : "none";
   }
+  return std::nullopt;
+}
+
+std::optional<std::string> Guest::obey_work(const std::string& verb, unsigned long long a,
+                                            unsigned long long b) {
+  cl_int fault = CL_SUCCESS;
   if (verb == "kernel") {  // NS COUNT, and waits
     for (unsigned long long i = 0; i < b && fault == CL_SUCCESS; ++i)
       fault = launch(a, 0, 0, nullptr, nullptr);
@@ -226,6 +237,20 @@ std::string Guest::obey(const std::string& line) {
   if (verb == "set")
     return answer(cl.clSetUserEventStatus(events.at(static_cast<int>(a)), CL_COMPLETE));
   if (verb == "wait") return answer(cl.clWaitForEvents(1, &events.at(static_cast<int>(a))));
+  return std::nullopt;
+}
+
+std::string Guest::obey(const std::string& line) {
+  std::istringstream words(line);
+  std::string verb;
+  unsigned long long a = 0, b = 0;
+  words >> verb >> a >> b;
+  if (verb == "pid") return "ok " + std::to_string(::getpid());
+  if (verb == "open") return answer(open());
+  if (verb == "build") return answer(build());
+  if (auto said = obey_memory(verb, a, b)) return *said;
+  if (auto said = obey_queries(verb, line)) return *said;
+  if (auto said = obey_work(verb, a, b)) return *said;
   if (verb == "fork") {  // the child opens the device itself and allocates A bytes; its answer
     std::cout << std::flush;
     int ends[2];
