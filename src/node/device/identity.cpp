@@ -75,7 +75,7 @@ std::string accepted_uuid(std::string_view text) {
   constexpr std::size_t length_max = 80;  // NVML's longest, a MIG instance's, is under 60
   if (text.size() < 8 || text.size() > length_max) return {};
   const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '/';
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-';
   });
   return plain ? std::string(text) : std::string();
 }

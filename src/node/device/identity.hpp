@@ -20,7 +20,8 @@ std::string normal_pci_address(std::string_view text);
 // "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" from a driver's 16 bytes; empty where all are zero,
 // which drivers give for "none".
 std::string gpu_uuid(std::span<const unsigned char, 16> bytes);
-// A driver's own UUID text, or empty where it is not one (empty, too long, odd characters).
+// A driver's own UUID text, or empty where it is not one: 8 to 80 letters, digits and '-', so that
+// it also serves as a file's name.
 std::string accepted_uuid(std::string_view text);
 // "CL-…" from facts that last; each part counts, also where it is empty.
 std::string derived_uuid(std::initializer_list<std::string_view> parts);

@@ -288,7 +288,8 @@ TEST(Discovery, AbsurdMemoryIsRefused) {
 TEST(Discovery, BadIdentitiesAreRefused) {
   DiscoveryPaths paths = bare_machine();
   paths.nvml = {fake("fake_nvml")};
-  for (const char* uuid : {"", "x", "GPU-1234\n5678", "GPU-\xff\xfe\xfd\xfc", "GPU-; rm -rf /"}) {
+  for (const char* uuid :
+       {"", "x", "GPU-1234\n5678", "GPU-\xff\xfe\xfd\xfc", "GPU-; rm -rf /", "../../etc/passwd"}) {
     auto& panel = nvml_panel();
     panel.count = 1;
     panel.cards[0] = h100(0x10);
