@@ -93,7 +93,8 @@ CREATE TABLE tasks(
   submitted_by TEXT NOT NULL,
   accepted_seq INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX tasks_by_tenant ON tasks(tenant_id);
+-- Newest first within a tenant; the name is there so that a search by name need not visit the rows.
+CREATE INDEX tasks_by_tenant ON tasks(tenant_id, id, name);
 CREATE INDEX tasks_alive ON tasks(id) WHERE state <> 'finished';
 
 CREATE TABLE leases(
