@@ -88,6 +88,14 @@ void NodeDevices::keep(const node::Finding& finding) {
   }
 }
 
+std::optional<DeviceFacts> NodeDevices::known_facts(const std::string& uuid) const {
+  std::optional<DeviceFacts> facts;
+  loop_.read([&](const engine::State& state, Instant) {
+    if (const Device* device = state.find_device(uuid)) facts = *device->facts;
+  });
+  return facts;
+}
+
 Result<void> NodeDevices::attach(const node::FoundDevice& device) {
   const auto refuse = [&](const std::string& why) {
     const std::lock_guard lock(mutex_);
@@ -122,7 +130,16 @@ Result<void> NodeDevices::attach(const node::FoundDevice& device) {
   command.facts.memory = device.memory;
   command.facts.factors = domain_factors(worth->factors);
   command.facts.factors_source = node::name_of(worth->origin);
+  const std::optional<DeviceFacts> known = known_facts(device.uuid);
+  // What a CPU's driver calls its memory is what the host has free just now: the first figure
+  // stands.
+  if (known && device.is_cpu) command.facts.memory = known->memory;
   const auto attached = ask(loop_, command);
+  if (!attached && known) {
+    // In use under its old facts: it stays attached with them.
+    spdlog::warn("device {} keeps its old facts: {}", device.uuid, to_text(attached.error()));
+    return {};
+  }
   if (!attached) {
     refuse(to_text(attached.error()));
     return {};

@@ -41,6 +41,8 @@ class NodeDevices {
  private:
   Result<void> attach(const node::FoundDevice& device);
   void keep(const node::Finding& finding);
+  // As the engine has it; nothing where it is not attached.
+  std::optional<DeviceFacts> known_facts(const std::string& uuid) const;
   std::string calibration_path(const std::string& uuid) const;
   std::optional<node::Calibration> calibration_of(const std::string& uuid) const;
 
