@@ -22,9 +22,8 @@ Capacity::KindKey Capacity::key_of(const DeviceFacts& facts) {
 
 void Capacity::forget(Entry& entry) {
   if (!entry.known) return;
-  Kind& kind = kinds_.at(entry.kind);
-  if (entry.placeable) kind.levels.erase(entry.level);
-  if (entry.healthy) --kind.healthy;
+  if (entry.placeable) entry.kind->levels.erase(entry.level);
+  if (entry.healthy) --entry.kind->healthy;
   entry.known = false;
 }
 
@@ -33,14 +32,17 @@ void Capacity::refresh(const Device& device) {
   if (entries_.size() < device.id.value) entries_.resize(device.id.value);
   Entry& entry = entries_[device.id.value - 1];
   forget(entry);
-  entry.kind = key_of(*device.facts);
+  if (entry.facts != device.facts) {
+    entry.facts = device.facts;
+    entry.kind =
+        &kinds_.try_emplace(key_of(*device.facts), Kind{*device.facts, {}, 0}).first->second;
+  }
   entry.level = {device.free().value, device.memory_free().value, device.id.value};
   entry.placeable = device.placeable();
   entry.healthy = device.health == DeviceHealth::healthy;
   entry.known = true;
-  Kind& kind = kinds_.try_emplace(entry.kind, Kind{*device.facts, {}, 0}).first->second;
-  if (entry.placeable) kind.levels.insert(entry.level);
-  if (entry.healthy) ++kind.healthy;
+  if (entry.placeable) entry.kind->levels.insert(entry.level);
+  if (entry.healthy) ++entry.kind->healthy;
 }
 
 std::optional<Placement> Capacity::best_of_kind(const Kind& kind, const Demand& demand) const {
@@ -67,7 +69,7 @@ std::optional<Placement> Capacity::best_fit(const Demand& demand) const {
     if (demand.device.value > entries_.size()) return std::nullopt;
     const Entry& entry = entries_[demand.device.value - 1];
     if (!entry.known || !entry.placeable) return std::nullopt;
-    Placement needs = needs_on(demand, kinds_.at(entry.kind).facts);
+    Placement needs = needs_on(demand, entry.kind->facts);
     needs.device = demand.device;
     const auto [free_milli, free_mib, id] = entry.level;
     const bool fits = needs.share.value <= free_milli && needs.memory.value <= free_mib;
@@ -101,7 +103,7 @@ std::vector<Capacity::Fit> Capacity::fits_when_empty(const Demand& demand) const
   if (demand.device.valid()) {
     if (demand.device.value > entries_.size()) return fits;
     const Entry& entry = entries_[demand.device.value - 1];
-    if (entry.known && entry.healthy) consider(kinds_.at(entry.kind));
+    if (entry.known && entry.healthy) consider(*entry.kind);
     return fits;
   }
   for (const auto& [key, kind] : kinds_) {
@@ -118,7 +120,7 @@ bool Capacity::could_hold(const Demand& demand) const {
   if (demand.device.valid()) {
     if (demand.device.value > entries_.size()) return false;
     const Entry& entry = entries_[demand.device.value - 1];
-    return entry.known && entry.placeable && holds(kinds_.at(entry.kind));
+    return entry.known && entry.placeable && holds(*entry.kind);
   }
   for (const auto& [key, kind] : kinds_) {
     if (!kind.levels.empty() && admits(demand, kind.facts) && holds(kind)) return true;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,6 +19,13 @@ namespace loam::schedule {
 
 class Capacity {
  public:
+  Capacity() = default;
+  // Not copied: entries point into the kinds beside them.
+  Capacity(const Capacity&) = delete;
+  Capacity& operator=(const Capacity&) = delete;
+  Capacity(Capacity&&) = default;
+  Capacity& operator=(Capacity&&) = default;
+
   // Takes in a device's present figures: call after it is attached and after every change to it.
   // Amortised O(log devices).
   void refresh(const Device& device);
@@ -50,7 +58,8 @@ class Capacity {
   };
   using KindKey = std::tuple<std::string, std::int64_t, std::array<std::int64_t, 4>>;
   struct Entry {
-    KindKey kind;
+    std::shared_ptr<const DeviceFacts> facts;  // those that `kind` was found by
+    Kind* kind = nullptr;                      // in kinds_, whose elements stay where they are
     Level level;
     bool placeable = false;
     bool healthy = false;
