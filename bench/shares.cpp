@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -35,6 +36,7 @@ struct Options {
   int kernel_us = 1000;
   std::string guard, keeper;
   bool strict = true, only_a = false;
+  bool figures = false;  // printed as loam-bench reads them
 };
 
 struct Progress {
@@ -282,6 +284,19 @@ int measure(const char* self, const Options& options) {
     least = std::min(least, share);
     most = std::max(most, share);
   }
+  if (options.figures) {
+    // For loam-bench: the worst window of either tenant.
+    double worst = 0;
+    for (const double share : time_a) worst = std::max(worst, std::abs(share - options.a / 1000.0));
+    for (const double share : time_b) worst = std::max(worst, std::abs(share - options.b / 1000.0));
+    std::printf(
+        "{\"figures\":[{\"name\":\"shares.worst_error_points\",\"value\":%.3f,\"note\":\"%d/%d "
+        "strict on %s, windows of %g s: %s and %s\"}]}\n",
+        100 * worst, options.a / 10, options.b / 10, device_name.c_str(), options.window,
+        list(time_a).c_str(), list(time_b).c_str());
+    std::filesystem::remove_all(root);
+    return 0;
+  }
   std::printf(
       "{\"device\":\"%s\",\"window_s\":%g,\"mode\":\"%s\",\"promised\":[%.3f,%.3f],"
       "\"a\":%s,\"b\":%s,\"work_a\":%s,\"work_b\":%s,\"kernel_us\":%d,"
@@ -316,6 +331,10 @@ int main(int count, char** arguments) {
   for (int i = 1; i < count; ++i) {
     const std::string name = arguments[i];
     const char* value = i + 1 < count ? arguments[i + 1] : "";
+    if (name == "--figures") {
+      options.figures = true;
+      continue;
+    }
     if (name == "--only-a") {
       options.only_a = true;
       continue;
