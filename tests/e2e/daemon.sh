@@ -43,7 +43,6 @@ set_up() {
   root="$(mktemp -d "${TMPDIR:-/tmp}/loam-e2e.XXXXXX")"
   trap clean_up EXIT
   trap 'die "line $LINENO: $BASH_COMMAND"' ERR
-  set -E
   data="$root/data" socket="$root/loamd.sock" gate="$root/gate"
   mkdir "$gate" "$data"
   unset LOAM_TOKEN LOAM_TENANT
@@ -101,7 +100,7 @@ outliving() { pgrep -f -- "$1.*$root/" || true; }
 clean_up() {
   local status=$? id pid
   trap - EXIT ERR
-  set +eE
+  set +e
   open_gate 2>/dev/null
   if [[ $daemon -ne 0 ]] && kill -0 "$daemon" 2>/dev/null; then
     for id in $(ask ps 2>/dev/null | jq -r '.tasks[]? | .id'); do loam stop "$id" >/dev/null 2>&1; done
@@ -162,11 +161,12 @@ wait_until() {
 
 # --- tasks --------------------------------------------------------------------------------------
 
-# A small slice, so that many fit; options of the caller go last and win.
-slice=(--share 0.05 --memory 16MiB --time 5m --grace 1s)
+# A small slice, so that many fit.
+slice=(--share 0.05 --memory 16MiB --grace 1s)
+time_limit=5m
 
-submit() { loam --quiet submit --tenant acme "${slice[@]}" "$@"; }
-run() { loam run --tenant acme "${slice[@]}" "$@"; }
+submit() { loam --quiet submit --tenant "${tenant:-acme}" "${slice[@]}" --time "$time_limit" "$@"; }
+run() { loam run --tenant acme "${slice[@]}" --time "$time_limit" "$@"; }
 
 fact() { ask show "$1" 2>/dev/null | jq -r ".$2"; }
 in_state() { [[ $(fact "$1" state) == "$2" ]]; }

@@ -18,7 +18,7 @@ say "one that closes its streams keeps its exit status"
 closer="$(submit -- sh -c 'exec <&- >&- 2>&-; exit 5')"
 
 say "one that writes without end fills no disk"
-writer="$(submit --time 2s -- yes 'a line of a log that does not end')"
+writer="$(time_limit=2s submit -- yes 'a line of a log that does not end')"
 
 say "one that ignores SIGTERM is killed after its grace period"
 stubborn="$(submit -- sh -c 'trap "" TERM INT; echo begun; while :; do sleep 0.1; done')"
