@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# One loamd for one data folder and one socket; the second is told who holds it.
+set -euo pipefail
+# shellcheck source=tests/e2e/daemon.sh
+. "$(dirname "${BASH_SOURCE[0]}")/daemon.sh"
+set_up "$@"
+
+say "without a daemon the client says so, and how to start one"
+expect_refusal 5 "no loamd answers at $socket" loam ps
+
+start_daemon
+say "a second loamd on the same data is refused and names the holder"
+expect_exit 1 "$bin/loamd" --config "$root/loamd.toml" --data "$data" --socket "$root/other.sock"
+expect_words "$data" "in use by process $daemon" "next: "
+say "so is one on the same socket"
+expect_exit 1 "$bin/loamd" --config "$root/loamd.toml" --data "$root/other" --socket "$socket"
+expect_words "$socket" "next: "
+say "the first serves on"
+equal "loamd's health" "$(ask health | jq -r .status)" ok
+say "a folder whose holder was killed is free again"
+kill_daemon
+start_daemon
+stop_daemon
