@@ -197,6 +197,13 @@ launcher_ms() {
   jq '((.end_boottime_ns - .start_boottime_ns) / 1000000) | floor' "$status"
 }
 
+# ran_as_measured ID: the engine's instants are whole milliseconds, so start and end may round apart.
+ran_as_measured() {
+  local run launcher
+  run="$(fact "$1" run_ms)" launcher="$(launcher_ms "$1")"
+  ((run - launcher <= 1 && launcher - run <= 1)) || die "run time of $1 is $run ms, its launcher measured $launcher ms"
+}
+
 # --- money --------------------------------------------------------------------------------------
 
 # A tenant with 100 in the wallet; a price that makes a second cost something that can be seen.
