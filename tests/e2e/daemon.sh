@@ -223,7 +223,9 @@ picos() {
 check_books() {
   local bill tenant wallet total wrong
   bill="$(ask bill "$1")" tenant="$(ask tenant show "$1")"
-  equal "billed_equals_run of $1" "$(jq -r .billed_equals_run <<<"$bill")" true
+  if [[ $(jq '.lines | length' <<<"$bill") -gt 0 ]]; then # an empty bill proves nothing
+    equal "billed_equals_run of $1" "$(jq -r .billed_equals_run <<<"$bill")" true
+  fi
   equal "held of $1" "$(jq -r .held <<<"$tenant")" 0
   wallet="$(jq -r .wallet <<<"$tenant")" total="$(jq -r .total <<<"$bill")"
   equal "wallet $wallet + bill $total of $1" "$(($(picos "$wallet") + $(picos "$total")))" "$(picos 100)"
