@@ -29,7 +29,6 @@ say "paused time is not billed"
 sleep 1
 equal "run time after a second of pause" "$(fact "$task" run_ms)" "$ran"
 equal "billed after a second of pause" "$(fact "$task" billed_ms)" "$ran"
-equal "reason" "$(fact "$task" reason | grep -c .)" 1
 
 say "resumed, it goes on from its checkpoint"
 loam --quiet resume "$task" >/dev/null
@@ -40,7 +39,8 @@ equal "attempts" "$(fact "$task" attempts)" 2
 loam --quiet stop "$task" >/dev/null
 finished "$task" stopped
 sum="$(jq -s 'map((.end_boottime_ns - .start_boottime_ns) / 1000000 | floor) | add' "$data/attempts/$task"-*/status.json)"
-equal "run time of both attempts" "$(fact "$task" run_ms)" "$sum"
+ran="$(fact "$task" run_ms)"
+((ran - sum <= 2 && sum - ran <= 2)) || die "run time of both attempts is $ran ms, their launchers measured $sum ms"
 
 say "stopped before and while it starts"
 for pause_s in 0 0.02 0.1; do

@@ -29,7 +29,7 @@ if [[ $status -eq 0 ]]; then
   printf '<\xff\xfe>' | cmp - "$root/out" || die "the argument changed on the way"
 else
   equal "exit status" "$status" 2
-  expect_words "error: " "UTF-8" "next: "
+  expect_words "error: " "is not UTF-8" "next: "
 fi
 
 say "output of every byte comes back as it was, live and later, each stream on its own"

@@ -8,6 +8,7 @@
 #include "app/loam/human.hpp"
 #include "base/quantity.hpp"
 #include "base/time.hpp"
+#include "http/target.hpp"
 
 namespace loam::cli {
 namespace {
@@ -270,6 +271,11 @@ Result<api::TaskRequest> request_of(const Session& session, const Arguments& arg
     request = std::move(read);
   }
   if (!arguments.operands.empty()) request.command = arguments.operands;
+  for (const std::string& word : request.command) {
+    if (!http::is_utf8(word))
+      return invalid("the argument '" + printable(word) + "' is not UTF-8",
+                     "pass such bytes in a file that the program reads");
+  }
   LOAM_CHECK(take_resources(arguments, request));
   LOAM_CHECK(take_times(arguments, request));
   if (arguments.has("tenant") || request.tenant.empty()) request.tenant = session.tenant();
