@@ -17,6 +17,8 @@ std::string room_words(const State& state, const schedule::Demand& demand) {
     return name + " has " + to_text(device.free()) + " of its share and " +
            to_text(device.memory_free()) + " free";
   }
+  if (!state.capacity.could_hold(demand))
+    return "every device that could hold it is draining or lost";
   return "no device has enough free share and memory at once";
 }
 

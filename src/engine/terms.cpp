@@ -48,8 +48,7 @@ HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const
     const std::string code(tenant.spec.currency.code());
     return {{},
             Reject{RejectCode::no_rate_card, "there is no price in " + code + " yet",
-                   "ask the operator to publish one: loam rate set --on-demand PRICE --currency " +
-                       code}};
+                   "ask the operator to publish one: loam rate set PRICE --currency " + code}};
   }
   const auto fits = state.capacity.fits_when_empty(wanted.demand);
   if (fits.empty()) {

@@ -1,5 +1,7 @@
 #include "app/loam/bill.hpp"
 
+#include <algorithm>
+
 #include "app/loam/human.hpp"
 #include "app/loam/table.hpp"
 
@@ -21,6 +23,9 @@ std::string proof(const api::BillView& bill) {
   text += bill.billed_ms == bill.run_ms ? " = " : ", ";
   text += "run " + exact_seconds(bill.run_ms);
   if (bill.billed_equals_run) return text + ": every finished task is billed what it ran";
+  const bool any_finished = std::any_of(bill.lines.begin(), bill.lines.end(),
+                                        [](const auto& line) { return line.state == "finished"; });
+  if (!any_finished) return text + ": no finished task yet";
   return text + ": they DIFFER for finished tasks; tell your operator";
 }
 

@@ -152,6 +152,18 @@ Result<void> serve(const Options& options, const std::string& program) {
   loop.on_record([&](const Record& record) { api.on_record(record); });
   loop.after_batch([&](const engine::State& state) { snapshots.consider(state); });
 
+  // The socket first: where another loamd serves it, nothing of ours is started.
+  std::atomic<bool> ready = false;
+  LOAM_TRY(serving, server_options(config));
+  LOAM_TRY(server, http::Server::start(
+                       std::move(serving), [&](http::Request request, http::Responder responder) {
+                         if (ready) {
+                           api.handle(std::move(request), std::move(responder));
+                         } else {
+                           responder.respond(api::Api::refusal(503, "loamd is starting"));
+                         }
+                       }));
+
   // Recovery repeats launches; they queue until the executor starts, which is after the devices
   // are known. Timers and placements wait until the executor has told what became of attempts.
   LOAM_CHECK(loop.recover());
@@ -159,11 +171,7 @@ Result<void> serve(const Options& options, const std::string& program) {
   if (const auto found = devices.discover(); !found) spdlog::warn("{}", to_text(found.error()));
   LOAM_CHECK(executor.start());
   loop.settled();
-  LOAM_TRY(serving, server_options(config));
-  LOAM_TRY(server, http::Server::start(std::move(serving),
-                                       [&](http::Request request, http::Responder responder) {
-                                         api.handle(std::move(request), std::move(responder));
-                                       }));
+  ready = true;
   spdlog::info("loamd {} serves {}{}", LOAM_VERSION, config.socket,
                config.listen.empty() ? std::string() : " and " + config.listen);
 
@@ -176,18 +184,28 @@ Result<void> serve(const Options& options, const std::string& program) {
   return {};
 }
 
+std::string list_text(const std::vector<std::string>& words) {
+  std::string text = "[";
+  for (const std::string& word : words)
+    text += (text.size() > 1 ? ", " : "") + ("\"" + word + "\"");
+  return text + "]";
+}
+
+// As the settings file would say it.
 void print_config(const Config& config) {
-  std::cout
-      << "data_dir = \"" << config.data_dir << "\"\nsocket = \"" << config.socket
-      << "\"\nsocket_mode = " << config.socket_mode << "\nlisten = \"" << config.listen
-      << "\"\nnode = \"" << config.node_name << "\"\nregion = \"" << config.region
-      << "\"\ncatalog = \"" << config.catalog << "\"\nprograms = \"" << config.programs
-      << "\"\nguard = \"" << config.guard << "\"\nsandbox = \"" << config.sandbox
-      << "\"\nmounts = []\nshared = []\nlog_level = \"" << config.log_level
-      << "\"\nturn_quantum = \"" << to_text(config.turn_quantum)
-      << "\"\nsnapshot_every = " << config.snapshot_every
-      << "\n# [[user]]\n# uid = 1000\n# role = \"member\"  # admin, operator, finance, member\n"
-         "# tenant = \"acme\"  # of a member\n";
+  std::cout << "data_dir = \"" << config.data_dir << "\"\nsocket = \"" << config.socket
+            << "\"\nsocket_mode = 0o" << std::oct << config.socket_mode << std::dec
+            << "\nlisten = \"" << config.listen << "\"\nnode = \"" << config.node_name
+            << "\"\nregion = \"" << config.region << "\"\ncatalog = \"" << config.catalog
+            << "\"\nprograms = \"" << config.programs << "\"\nguard = \"" << config.guard
+            << "\"\nsandbox = \"" << config.sandbox << "\"\nmounts = " << list_text(config.mounts)
+            << "\nshared = " << list_text(config.shared) << "\nlog_level = \"" << config.log_level
+            << "\"\nturn_quantum = \"" << to_text(config.turn_quantum)
+            << "\"\nsnapshot_every = " << config.snapshot_every << "\n";
+  for (const UserAccess& user : config.users) {
+    std::cout << "\n[[user]]\nuid = " << user.uid << "\nrole = \"" << user.role << "\"\n";
+    if (!user.tenant.empty()) std::cout << "tenant = \"" << user.tenant << "\"\n";
+  }
 }
 
 Result<void> read_options(int argc, char** argv, Options& options,
