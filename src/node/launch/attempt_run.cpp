@@ -168,11 +168,11 @@ void AttemptRun::handle(const InsideReport& report, pid_t sender) {
   switch (report.kind) {
     case InsideReport::forked:
       status_.program_pid = sender;
+      forked_ns_ = report.boottime_ns;
       return;
     case InsideReport::started: {
       cgroup_.limit_cpu(true);
-      status_.start_boottime_ns = report.boottime_ns;
-      status_.start_wall_ms = wall_ms() - (boottime_ns() - report.boottime_ns) / 1'000'000;
+      note_start(report.boottime_ns);
       if (status_.phase == Phase::starting) status_.phase = Phase::running;
       if (status_.phase == Phase::stopping) {  // asked before there was anything to stop
         const InsideCommand command{SIGTERM};
@@ -190,6 +190,11 @@ void AttemptRun::handle(const InsideReport& report, pid_t sender) {
       over_ = true;
       return;
   }
+}
+
+void AttemptRun::note_start(std::int64_t start_ns) {
+  status_.start_boottime_ns = start_ns;
+  status_.start_wall_ms = wall_ms() - (boottime_ns() - start_ns) / 1'000'000;
 }
 
 void AttemptRun::handle_signals() {
@@ -287,14 +292,19 @@ Result<void> AttemptRun::pause(bool frozen) {
   return {};
 }
 
+// False where some processes stay after `wait_ms`.
+bool AttemptRun::kill_everything(int wait_ms) {
+  if (!cgroup_.can_kill() && child_ > 0) kill_descendants(child_);
+  // By its pid too: it may not have entered its groups yet. What is below it goes with it.
+  if (child_ > 0) ::kill(child_, SIGKILL);
+  return !cgroup_.can_kill() ||
+         cgroup_.kill_all(
+             wait_ms, [](void* run) { static_cast<AttemptRun*>(run)->reap(); }, this);
+}
+
 void AttemptRun::kill_now() {
   killed_ = true;
-  if (cgroup_.can_kill()) {
-    cgroup_.kill_all(0);
-  } else if (child_ > 0) {
-    kill_descendants(child_);
-    ::kill(child_, SIGKILL);
-  }
+  kill_everything(0);
   // The channel's end, or the exit report, then ends the loop.
 }
 
@@ -397,14 +407,7 @@ void AttemptRun::settle_outcome() {
 }
 
 void AttemptRun::conclude() {
-  bool all_gone = true;
-  if (cgroup_.can_kill()) {
-    all_gone = cgroup_.kill_all(
-        kill_wait_ms, [](void* run) { static_cast<AttemptRun*>(run)->reap(); }, this);
-  } else if (child_ > 0) {
-    kill_descendants(child_);
-    ::kill(child_, SIGKILL);
-  }
+  const bool all_gone = kill_everything(kill_wait_ms);
   reap();
   // Orphans come to this process (it is their subreaper), so without children there are none.
   if (::waitpid(-1, nullptr, WNOHANG) == 0) kill_descendants(::getpid());
@@ -417,6 +420,8 @@ void AttemptRun::conclude() {
   pump(stderr_, true);
   hear_complaint();
   if (status_.phase == Phase::refused) return;
+  // Everything was killed before the word of the start came through: it may have run.
+  if (status_.start_boottime_ns == 0 && forked_ns_ != 0 && !not_started_) note_start(forked_ns_);
   if (status_.start_boottime_ns == 0) {
     refuse_after_inside();
     return;

@@ -56,12 +56,14 @@ class AttemptRun {
   void hear_complaint();
   void hear_inside();
   void handle(const InsideReport& report, pid_t sender);
+  void note_start(std::int64_t start_ns);
   void handle_signals();
   void reap();
   std::string answer(std::string_view line);
 
   void begin_stop(std::int64_t grace_ms, const std::string& reason);
   Result<void> pause(bool frozen);
+  bool kill_everything(int wait_ms);
   void kill_now();
   void beat();
   void note_usage();
@@ -101,8 +103,9 @@ class AttemptRun {
   std::optional<InsideReport> exit_report_;
   std::int64_t grace_end_ns_ = 0;  // boottime; 0: no stop is going on
   std::int64_t next_beat_ns_ = 0;
-  bool killed_ = false;      // by us
-  bool kill_asked_ = false;  // by request, not by the end of a grace
+  std::int64_t forked_ns_ = 0;  // boottime; the program's process exists since then
+  bool killed_ = false;         // by us
+  bool kill_asked_ = false;     // by request, not by the end of a grace
 };
 
 }  // namespace loam::node

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "node/launch/clock.hpp"
@@ -85,6 +86,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   if (::getppid() != parent) ::_exit(exit_broken);  // it went before the line above
   InsideReport forked;
   forked.kind = InsideReport::forked;
+  forked.boottime_ns = boottime_ns();
   send(task.channel, forked);
 
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -153,25 +155,35 @@ std::int64_t microseconds(const timeval& time) {
   return static_cast<std::int64_t>(time.tv_sec) * 1'000'000 + time.tv_usec;
 }
 
-// Reaps what has ended; leaves the process when the program is among it.
-void reap(pid_t program, int channel) {
+// The program on its way to its end.
+struct Ending {
+  bool asked = false;                  // it was sent a signal: its children have the grace too
+  std::optional<InsideReport> report;  // it is gone; sent when nothing is left to wait for
+};
+
+// Reaps what has ended; leaves the process when the program is gone. After a signal (a stop) the
+// rest of its process group may finish too: a shell dies of SIGTERM at once, while what it started
+// saves its work. The launcher ends the wait at the end of the grace.
+void reap(pid_t program, int channel, Ending& ending) {
   while (true) {
     int status = 0;
     rusage used{};
     const pid_t ended = ::wait4(-1, &status, WNOHANG, &used);
-    if (ended <= 0) return;
+    if (ended <= 0) break;
     if (ended != program) continue;
     InsideReport report;
     report.kind = InsideReport::exited;
     report.value = status;
-    report.boottime_ns = boottime_ns();
     report.user_us = microseconds(used.ru_utime);
     report.system_us = microseconds(used.ru_stime);
     report.max_rss_bytes = static_cast<std::int64_t>(used.ru_maxrss) * 1024;
-    read_io(report);
-    send(channel, report);
-    ::_exit(0);
+    ending.report = report;
   }
+  if (!ending.report || (ending.asked && ::kill(-program, 0) == 0)) return;
+  ending.report->boottime_ns = boottime_ns();
+  read_io(*ending.report);
+  send(channel, *ending.report);
+  ::_exit(0);
 }
 
 }  // namespace
@@ -197,9 +209,10 @@ void run_inside(const InsideTask& task) {
   await_exec(time_pipe[0], task.channel);
   ::close(time_pipe[0]);
 
+  Ending ending;
   pollfd waits[2] = {{signals, POLLIN, 0}, {task.channel, POLLIN, 0}};
   while (true) {
-    reap(program, task.channel);
+    reap(program, task.channel, ending);
     if (::poll(waits, 2, -1) < 0 && errno != EINTR) ::_exit(exit_broken);
     if (waits[0].revents != 0) {
       signalfd_siginfo info{};
@@ -209,7 +222,10 @@ void run_inside(const InsideTask& task) {
       InsideCommand command;
       const ssize_t n = ::recv(task.channel, &command, sizeof command, 0);
       if (n == 0) ::_exit(exit_broken);  // the launcher is gone: so is everything here
-      if (n == sizeof command) ::kill(-program, command.signal);
+      if (n == sizeof command) {
+        ending.asked = true;
+        ::kill(-program, command.signal);
+      }
     }
   }
 }

@@ -15,7 +15,7 @@ namespace loam::node {
 // What it sends up, one datagram each.
 struct InsideReport {
   enum Kind : std::int32_t {
-    forked = 1,   // by the program's process itself: the sender is its pid
+    forked = 1,   // by the program's process itself: the sender is its pid; boottime_ns is now
     started,      // exec went well; boottime_ns is just before it
     not_started,  // value is the error number, step says where
     exited,       // value is the wait status

@@ -75,7 +75,7 @@ AttemptStatus AttemptTest::wait_for(const std::string& attempt,
                                     const std::function<bool(const AttemptStatus&)>& wish) {
   std::unique_lock lock(mutex_);
   AttemptStatus found;
-  const bool came = changed_.wait_for(lock, std::chrono::seconds(30), [&] {
+  const bool came = changed_.wait_for(lock, std::chrono::seconds(100), [&] {
     for (const auto& status : reports_[attempt]) {
       if (!wish(status)) continue;
       found = status;
@@ -114,7 +114,7 @@ void AttemptTest::wait_output(const std::string& attempt, const std::string& tex
 }
 
 bool wait_until(const std::function<bool()>& wish) {
-  const std::int64_t deadline_ns = boottime_ns() + 30'000'000'000;
+  const std::int64_t deadline_ns = boottime_ns() + 100'000'000'000;
   while (!wish()) {
     if (boottime_ns() > deadline_ns) return false;
     ::poll(nullptr, 0, 5);

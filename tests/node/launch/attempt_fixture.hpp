@@ -29,7 +29,7 @@ class AttemptTest : public ::testing::Test {
   LaunchOrder shell(const std::string& attempt, const std::string& script) const;
 
   void start(const LaunchOrder& order);
-  // Waits until a report of the attempt satisfies the wish; fails the test after 30 s.
+  // Waits until a report of the attempt satisfies the wish; fails the test after 100 s.
   AttemptStatus wait_for(const std::string& attempt,
                          const std::function<bool(const AttemptStatus&)>& wish);
   AttemptStatus wait_phase(const std::string& attempt, Phase phase);
@@ -52,7 +52,7 @@ class AttemptTest : public ::testing::Test {
 
 // Processes on this machine that have this variable ("NAME=value") in their environment.
 int count_processes_with(const std::string& variable);
-// Waits for up to 10 s until there are none.
+// Waits until there are none.
 bool gone_processes_with(const std::string& variable);
 // The control groups that are left of the attempts below this directory.
 std::vector<std::string> leftover_groups(const std::string& root);

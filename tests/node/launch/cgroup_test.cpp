@@ -68,13 +68,20 @@ class RealGroup : public ::testing::Test {
     group_ = AttemptCgroup::make(mounts, "test-" + std::to_string(::getpid()), limits);
   }
   void spawn() {
+    int inside[2];
+    ASSERT_EQ(::pipe(inside), 0);
     child_ = group_.fork_inside();
     if (child_ == 0) {
       if (group_.join_fault() != 0) ::_exit(1);
-      (void)::fork();
+      (void)!::fork();
+      (void)!::write(inside[1], "x", 1);
       while (true) ::pause();
     }
     ASSERT_GT(child_, 0);
+    char word = 0;
+    EXPECT_EQ(::read(inside[0], &word, 1), 1);
+    ::close(inside[0]);
+    ::close(inside[1]);
   }
   static void reap(void*) {
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {

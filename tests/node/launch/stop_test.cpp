@@ -44,14 +44,30 @@ TEST_F(Stop, a_task_that_ignores_sigterm_is_killed_after_its_grace) {
   EXPECT_TRUE(gone_processes_with("LOAM_TEST_ROOT=" + root_));
 }
 
-TEST_F(Stop, sigterm_reaches_the_children_of_a_shell_too) {
-  start(shell("a",
-              "sh -c 'trap \"echo child; exit 0\" TERM; echo ready; "
-              "while :; do sleep 0.05; done'; echo parent"));
+TEST_F(Stop, what_a_shell_started_has_its_grace_although_the_shell_dies_at_once) {
+  for (const auto mode : {SandboxMode::automatic, SandboxMode::none}) {
+    LaunchOrder wanted = shell(std::string("a-") + name_of(mode),
+                               "sh -c 'trap \"sleep 0.3; echo saved; exit 0\" TERM; echo ready; "
+                               "while :; do sleep 0.05; done'; echo never");
+    wanted.sandbox = mode;
+    start(wanted);
+    wait_output(wanted.attempt, "ready");
+    ASSERT_TRUE(supervisor_->stop(wanted.attempt, 20'000, "").ok());
+    const auto status = wait_end(wanted.attempt);
+    EXPECT_EQ(status.outcome, Outcome::stopped);
+    EXPECT_EQ(status.signal, 15) << "of the shell";
+    EXPECT_EQ(output(wanted.attempt), "ready\nsaved\n");
+  }
+}
+
+TEST_F(Stop, children_that_do_not_leave_after_the_shell_are_killed_at_the_end_of_the_grace) {
+  start(shell("a", "sh -c \"trap '' TERM; echo ready; while :; do sleep 0.05; done\"; echo never"));
   wait_output("a", "ready");
-  ASSERT_TRUE(supervisor_->stop("a", 20'000, "").ok());
-  wait_end("a");
-  EXPECT_THAT(output("a"), HasSubstr("child"));
+  ASSERT_TRUE(supervisor_->stop("a", 500, "").ok());
+  const auto status = wait_end("a");
+  EXPECT_GE(status.end_boottime_ns, status.notices.at(0).deadline_boottime_ns);
+  EXPECT_EQ(status.outcome, Outcome::killed_after_grace);
+  EXPECT_TRUE(gone_processes_with("LOAM_TEST_ROOT=" + root_));
 }
 
 TEST_F(Stop, a_second_stop_may_shorten_the_grace_and_never_lengthens_it) {
@@ -137,7 +153,9 @@ TEST_F(Stop, a_paused_task_stands_still_and_goes_on) {
 TEST_F(Stop, a_paused_task_can_be_stopped) {
   start(shell("a", "trap 'exit 4' TERM; echo ready; while :; do sleep 0.05; done"));
   wait_output("a", "ready");
-  if (!supervisor_->pause("a").ok()) GTEST_SKIP() << "no control group to freeze";
+  wait_phase("a", Phase::running);
+  const auto paused = supervisor_->pause("a");
+  if (!paused.ok()) GTEST_SKIP() << to_text(paused.error());
   ASSERT_TRUE(supervisor_->stop("a", 20'000, "").ok());
   const auto status = wait_end("a");
   EXPECT_EQ(status.outcome, Outcome::stopped);
