@@ -379,7 +379,8 @@ constexpr std::array verbs{
     Verb{"undrain", read_drain<false>, true, "undrain n1/0"},
     Verb{"topup", read_topup, true, "topup TENANT 100USD"},
     Verb{"invoice", read_invoice, true, "invoice TENANT"},
-    Verb{"report", read_report, true, "report TASK started|ended [epoch=1] [ago=5s] [exit=0] [as=exited]"},
+    Verb{"report", read_report, true,
+         "report TASK started|ended [epoch=1] [ago=5s] [exit=0] [as=exited]"},
     Verb{
         "fault", read_fault, true,
         "fault DEVICE lost|healthy [unseen=5s] | fault daemon killed|killed_before_effects|down|up "
