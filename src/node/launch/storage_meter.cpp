@@ -10,13 +10,16 @@ namespace loam::node {
 namespace {
 
 constexpr std::int64_t walk_interval_ns_min = 60'000'000'000;  // storage is billed by the hour
-constexpr std::int64_t rest_per_walk = 20;                     // times the length of the last walk
-constexpr int walk_limit_ms = 600'000;  // a tree too big to measure stays null
+constexpr std::int64_t first_walk_ns = 5'000'000'000;  // a program's start comes before its books
+constexpr std::int64_t rest_per_walk = 20;             // times the length of the last walk
+constexpr int walk_limit_ms = 600'000;                 // a tree too big to measure stays null
 
 }  // namespace
 
 StorageMeter::StorageMeter(std::string work, std::string checkpoint, std::string logs)
-    : work_(std::move(work)), checkpoint_(std::move(checkpoint)), logs_(std::move(logs)) {}
+    : work_(std::move(work)), checkpoint_(std::move(checkpoint)), logs_(std::move(logs)) {
+  next_walk_ns_ = boottime_ns() + first_walk_ns;
+}
 
 StorageMeter::~StorageMeter() {
   cancel_ = true;
