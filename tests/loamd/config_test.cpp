@@ -1,0 +1,91 @@
+// loamd's settings file: every key has a default, everything odd is refused with its place.
+#include "app/loamd/config.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace loam::daemon {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Config, AnEmptyFileGivesTheDefaults) {
+  const auto config = parse_config("", "loamd.toml");
+  ASSERT_TRUE(config.ok()) << to_text(config.error());
+  EXPECT_EQ(config->data_dir, default_config().data_dir);
+  EXPECT_EQ(config->sandbox, "auto");
+  EXPECT_TRUE(config->users.empty());
+}
+
+TEST(Config, ReadsEverySetting) {
+  const auto config = parse_config(R"(
+data_dir = "/srv/loam"
+socket = "/run/l.sock"
+socket_mode = 0o660
+listen = "127.0.0.1:8470"
+node = "gpu-1"
+region = "eu"
+catalog = "/c.toml"
+programs = "/p"
+guard = ""
+sandbox = "none"
+mounts = ["/data", "/models"]
+shared = ["/opt/tools"]
+log_level = "debug"
+turn_quantum = "5ms"
+snapshot_every = 10
+[[user]]
+uid = 1000
+role = "member"
+tenant = "acme"
+[[user]]
+uid = 1001
+role = "finance"
+)",
+                                   "loamd.toml");
+  ASSERT_TRUE(config.ok()) << to_text(config.error());
+  EXPECT_EQ(config->socket_mode, 0660);
+  EXPECT_EQ(config->node_name, "gpu-1");
+  EXPECT_EQ(config->mounts, (std::vector<std::string>{"/data", "/models"}));
+  EXPECT_EQ(config->turn_quantum, Duration{5});
+  ASSERT_EQ(config->users.size(), 2u);
+  EXPECT_EQ(config->users[0].tenant, "acme");
+}
+
+TEST(Config, RefusesWhatIsOddAndSaysWhere) {
+  struct Case {
+    const char* text;
+    const char* words;
+  };
+  const Case cases[] = {
+      {"data_dri = \"/x\"", "loamd.toml:1:"},
+      {"data_dri = \"/x\"", "'data_dri' is not a setting"},
+      {"\nsnapshot_every = 0", "loamd.toml:2:"},
+      {"snapshot_every = \"many\"", "must be a whole number"},
+      {"sandbox = \"chroot\"", "one of auto, bubblewrap, none"},
+      {"turn_quantum = \"fast\"", "length of time"},
+      {"mounts = \"/data\"", "list of texts"},
+      {"mounts = [1]", "list of texts"},
+      {"node = \"GPU 1\"", "is not a node name"},
+      {"data_dir = ", "loamd.toml:1:"},
+      {"[[user]]\nrole = \"admin\"", "needs uid and role"},
+      {"[[user]]\nuid = 5\nrole = \"king\"", "admin, operator, finance, member"},
+      {"[[user]]\nuid = 5\nrole = \"member\"", "needs a tenant"},
+      {"[[user]]\nuid = 5\nrole = \"admin\"\ntenant = \"acme\"", "needs a tenant exactly when"},
+      {"[[user]]\nuid = 5\nrole = \"admin\"\ncolour = 1", "'user.colour' is not a setting"},
+  };
+  for (const Case& odd : cases) {
+    const auto config = parse_config(odd.text, "loamd.toml");
+    ASSERT_FALSE(config.ok()) << odd.text;
+    EXPECT_THAT(config.error().message, HasSubstr(odd.words)) << odd.text;
+  }
+}
+
+TEST(Config, AMissingFileIsNamed) {
+  const auto config = load_config("/no/such/loamd.toml");
+  ASSERT_FALSE(config.ok());
+  EXPECT_THAT(config.error().message, HasSubstr("/no/such/loamd.toml"));
+}
+
+}  // namespace
+}  // namespace loam::daemon
