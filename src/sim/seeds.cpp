@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "base/random.hpp"
 #include "sim/audited_world.hpp"
 #include "sim/workload.hpp"
 
@@ -45,7 +46,7 @@ void say_seed(int) {
 class SeedRun {
  public:
   SeedRun(std::uint64_t seed, const Workload& plan)
-      : seed_(seed), plan_(plan), world_(start, seed ^ 0x5eedULL) {
+      : seed_(seed), plan_(plan), world_(start, Random(~seed).next()) {
     world_.on_record([this](const Record& record) {
       const auto* accepted = std::get_if<TaskAccepted>(&record.event);
       if (accepted == nullptr) return;

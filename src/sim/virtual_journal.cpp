@@ -102,10 +102,8 @@ Result<void> VirtualJournal::append(std::span<const Record> records) {
   return {};
 }
 
-Result<void> VirtualJournal::replay(std::uint64_t after,
-                                    const std::function<Result<void>(const Record&)>& each) {
-  std::string_view rest = bytes_;
-  while (const auto body = whole_frame(rest)) {
+Result<void> VirtualJournal::read_on() {
+  while (const auto body = whole_frame(std::string_view(bytes_).substr(read_bytes_))) {
     Reader reader(*body);
     while (!reader.empty()) {
       Record record;
@@ -117,12 +115,21 @@ Result<void> VirtualJournal::replay(std::uint64_t after,
       encoded.type = reader.text();
       encoded.version = static_cast<int>(reader.number());
       encoded.payload = reader.text();
-      if (record.sequence <= after) continue;
       LOAM_TRY(event, decode(encoded));
       record.event = std::move(event);
-      LOAM_CHECK(each(record));
+      read_.push_back(std::move(record));
     }
-    rest.remove_prefix(frame_head_bytes + body->size());
+    read_bytes_ += frame_head_bytes + body->size();
+  }
+  return {};
+}
+
+Result<void> VirtualJournal::replay(std::uint64_t after,
+                                    const std::function<Result<void>(const Record&)>& each) {
+  LOAM_CHECK(read_on());
+  for (std::size_t i = after; i < read_.size(); ++i) {
+    LOAM_ASSERT(read_[i].sequence == i + 1);
+    LOAM_CHECK(each(read_[i]));
   }
   return {};
 }

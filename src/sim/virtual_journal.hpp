@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/ports.hpp"
 
@@ -39,7 +40,12 @@ class VirtualJournal final : public engine::Journal {
   const std::string& bytes() const { return bytes_; }
 
  private:
+  Result<void> read_on();
+
   std::string bytes_;
+  // Every record as it was read back from bytes_, once: replays are many.
+  std::vector<Record> read_;
+  std::size_t read_bytes_ = 0;   // of bytes_, in read_
   std::size_t whole_bytes_ = 0;  // of bytes_, in frames known to be whole
   std::string snapshot_;
   bool full_ = false;

@@ -8,7 +8,7 @@
 namespace loam::sim {
 namespace {
 
-constexpr Duration retry_after = Duration::seconds(1);  // while the journal takes nothing
+constexpr Duration retry_after = Duration::seconds(10);  // while the journal takes nothing
 
 const Actor client{"simulation", "client"};
 
