@@ -16,6 +16,11 @@ std::vector<Benchmark>& registry() {
   return benchmarks;
 }
 
+std::string& data_folder_given() {
+  static std::string folder;
+  return folder;
+}
+
 }  // namespace
 
 Mark at_most(double value) {
@@ -102,10 +107,19 @@ std::vector<Benchmark> registered() {
   return sorted;
 }
 
-bool enroll(std::string name, std::vector<Promise> promises, Body body) {
+bool enroll(std::string name, std::vector<Promise> promises, Body body, Needs needs) {
   for (const Benchmark& known : registry()) LOAM_ASSERT(known.name != name);
-  registry().push_back({std::move(name), std::move(promises), std::move(body)});
+  registry().push_back({std::move(name), std::move(promises), std::move(body), needs});
   return true;
+}
+
+const std::string& data_folder() {
+  LOAM_ASSERT(!data_folder_given().empty());
+  return data_folder_given();
+}
+
+void set_data_folder(std::string folder) {
+  data_folder_given() = std::move(folder);
 }
 
 }  // namespace loam::bench

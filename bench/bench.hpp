@@ -79,17 +79,22 @@ class Report {
 
 using Body = std::function<Result<void>(Report&)>;
 
+// data: it replays public traces, so it is left out where no data folder was given.
+enum class Needs { nothing, data };
+
 struct Benchmark {
   std::string name;
   std::vector<Promise> promises;
   Body body;
+  Needs needs = Needs::nothing;
 };
 
 // All registered benchmarks, by name.
 std::vector<Benchmark> registered();
 
 // For static registration. Requires a name that is not taken.
-bool enroll(std::string name, std::vector<Promise> promises, Body body);
+bool enroll(std::string name, std::vector<Promise> promises, Body body,
+            Needs needs = Needs::nothing);
 
 // A benchmark that is a program of its own: `argv` is run without a shell and writes
 // {"figures":[{"name":..., "value":..., "note":...}, ...]} to standard output; a figure is written
@@ -97,6 +102,11 @@ bool enroll(std::string name, std::vector<Promise> promises, Body body);
 // argument becomes the programs' folder and "{source}" the tree's. Exit status other than 0 fails
 // the benchmark.
 Body command(std::vector<std::string> argv);
+
+// Where public traces lie (`./dev bench --data FOLDER`), for figures against published results;
+// docs/benchmarks.md says where they can be downloaded. Requires a benchmark that needs data.
+const std::string& data_folder();
+void set_data_folder(std::string folder);
 
 // --- Measuring ----------------------------------------------------------------------------------
 
@@ -123,10 +133,14 @@ Median compare_alternating(const std::function<double()>& a, const std::function
 
 }  // namespace loam::bench
 
-#define LOAM_BENCHMARK(name, ...)                                                \
-  static ::loam::Result<void> benchmark_##name(::loam::bench::Report& report);   \
-  static const bool enrolled_##name = ::loam::bench::enroll(                     \
-      #name, std::vector<::loam::bench::Promise> __VA_ARGS__, benchmark_##name); \
+#define LOAM_BENCHMARK(name, ...) LOAM_BENCHMARK_NEEDING(name, nothing, __VA_ARGS__)
+// The same for one that reads data_folder().
+#define LOAM_DATA_BENCHMARK(name, ...) LOAM_BENCHMARK_NEEDING(name, data, __VA_ARGS__)
+#define LOAM_BENCHMARK_NEEDING(name, needs, ...)                                    \
+  static ::loam::Result<void> benchmark_##name(::loam::bench::Report& report);      \
+  static const bool enrolled_##name =                                               \
+      ::loam::bench::enroll(#name, std::vector<::loam::bench::Promise> __VA_ARGS__, \
+                            benchmark_##name, ::loam::bench::Needs::needs);         \
   static ::loam::Result<void> benchmark_##name([[maybe_unused]] ::loam::bench::Report& report)
 
 // LOAM_BENCHMARK_COMMAND(shares, ({"{bin}/bench_shares", "--json"}), {{"shares.error", "points",

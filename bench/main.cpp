@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -21,6 +22,7 @@ struct Options {
   std::string json_file;
   std::string markdown_of;
   std::string revision = "unknown";
+  std::string data;
   bool check = false;
   bool list = false;
 };
@@ -79,15 +81,33 @@ bool write_file(const std::string& file, const std::string& text) {
   return out.good();
 }
 
+// Takes out what replays traces that were not given, and says so.
+void leave_out_traces(std::vector<bench::Benchmark>& benchmarks) {
+  std::erase_if(benchmarks, [](const bench::Benchmark& benchmark) {
+    if (benchmark.needs != bench::Needs::data) return false;
+    std::cerr << "loam-bench: " << benchmark.name
+              << " replays public traces: left out; give their folder with --data\n";
+    return true;
+  });
+}
+
 int run(const Options& options) {
   if (!options.markdown_of.empty()) return print_markdown(options.markdown_of);
-  const std::vector<bench::Benchmark> benchmarks = selected(options.prefix);
+  std::vector<bench::Benchmark> benchmarks = selected(options.prefix);
   if (benchmarks.empty())
     return complain(invalid("no benchmark's name starts with '" + options.prefix + "'",
                             "loam-bench --list names them"));
   if (options.list) {
     print_list(benchmarks);
     return 0;
+  }
+  if (options.data.empty()) {
+    leave_out_traces(benchmarks);
+  } else if (!std::filesystem::is_directory(options.data)) {
+    return complain(invalid("--data: '" + options.data + "' is not a folder",
+                            "docs/benchmarks.md says where the traces can be downloaded"));
+  } else {
+    bench::set_data_folder(options.data);
   }
   const bench::Results results = measure(benchmarks, options);
   std::cout << bench::to_table(results) << std::flush;
@@ -111,6 +131,9 @@ int main(int argc, char** argv) {
   app.add_option("--markdown", options.markdown_of,
                  "run nothing; print the table of this --json file as Markdown");
   app.add_option("--revision", options.revision, "the source revision to record");
+  app.add_option("--data", options.data,
+                 "folder of the public traces (openb/, shockwave/, azure-llm/, spot/); "
+                 "docs/benchmarks.md says where they can be downloaded");
   app.add_flag("--check", options.check, "fail on a figure that is missing or misses its mark");
   app.add_flag("--list", options.list, "run nothing; list the benchmarks and their marks");
   try {

@@ -13,15 +13,6 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-std::vector<const Option*> options_of(const Command& command) {
-  std::vector<const Option*> options;
-  for (const OptionGroup& group : command.groups) {
-    for (const Option& option : group.options) options.push_back(&option);
-  }
-  for (const Option& option : global_options().options) options.push_back(&option);
-  return options;
-}
-
 bool names(const Option& option, std::string_view word) {
   const std::string all = "," + std::string(option.names) + ",";
   return all.find("," + std::string(word) + ",") != std::string::npos;
@@ -70,8 +61,8 @@ Error unknown_command(const std::string& name) {
 
 Error wrong_option(const Command& command, const std::string& word) {
   Strings candidates;
-  for (const Option* option : options_of(command))
-    candidates.push_back("--" + std::string(option->key()));
+  for (const Option& option : options_of(command))
+    candidates.push_back("--" + std::string(option.key()));
   const std::string near = nearest(word.substr(0, word.find('=')), candidates);
   const std::string help = "see: loam " + std::string(command.name) + " --help";
   return invalid("'loam " + std::string(command.name) + "' has no option '" + word + "'",
@@ -117,8 +108,8 @@ Strings cut_program(const Command& command, Strings& words) {
     marked = word == "--";
     if (marked || !word.starts_with('-') || word == "-") break;
     const auto known = std::find_if(options.begin(), options.end(),
-                                    [&](const Option* option) { return names(*option, word); });
-    at += known != options.end() && (*known)->kind != Option::Kind::flag ? 2 : 1;
+                                    [&](const Option& option) { return names(option, word); });
+    at += known != options.end() && known->kind != Option::Kind::flag ? 2 : 1;
   }
   at = std::min(at, words.size());
   Strings program(words.begin() + static_cast<std::ptrdiff_t>(at) + (marked ? 1 : 0), words.end());
@@ -136,17 +127,18 @@ Result<Arguments> read(const Command& command, Strings words) {
   app.set_help_flag();
   app.allow_extras();
   std::deque<Strings> values;
+  const std::vector<Option> options = options_of(command);
   std::vector<std::pair<const Option*, CLI::Option*>> known;
-  for (const Option* option : options_of(command)) {
+  for (const Option& option : options) {
     CLI::Option* made = nullptr;
-    if (option->kind == Option::Kind::flag) {
-      made = app.add_flag(option->names);
+    if (option.kind == Option::Kind::flag) {
+      made = app.add_flag(option.names);
     } else {
-      made = app.add_option(option->names, values.emplace_back());
+      made = app.add_option(option.names, values.emplace_back());
       made->expected(1)->allow_extra_args(false);
       made->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     }
-    known.emplace_back(option, made);
+    known.emplace_back(&option, made);
   }
   for (const std::string& word : words) {
     if (word.starts_with("--") && word.find('=') == word.size() - 1)

@@ -1,5 +1,7 @@
 #include "app/loam/command.hpp"
 
+#include <algorithm>
+
 #include "app/loam/commands.hpp"
 
 namespace loam::cli {
@@ -36,6 +38,26 @@ const OptionGroup& global_options() {
        {"--quiet,-q", "", "no remarks on the error stream", Option::Kind::flag},
        {"--help,-h", "", "this help", Option::Kind::flag}}};
   return group;
+}
+
+std::vector<OptionGroup> groups_of(const Command& command) {
+  std::vector<OptionGroup> groups = command.groups;
+  OptionGroup everywhere = global_options();
+  std::erase_if(everywhere.options, [&](const Option& global) {
+    return std::any_of(groups.begin(), groups.end(), [&](const OptionGroup& group) {
+      return std::any_of(group.options.begin(), group.options.end(),
+                         [&](const Option& own) { return own.key() == global.key(); });
+    });
+  });
+  groups.push_back(std::move(everywhere));
+  return groups;
+}
+
+std::vector<Option> options_of(const Command& command) {
+  std::vector<Option> options;
+  for (const OptionGroup& group : groups_of(command))
+    options.insert(options.end(), group.options.begin(), group.options.end());
+  return options;
 }
 
 const Command* find_command(std::string_view name) {

@@ -86,6 +86,12 @@ const std::vector<Section>& sections();
 // Options that every command takes.
 const OptionGroup& global_options();
 
+// The groups of a command, then the global options. A command's own option takes the place of a
+// global one of the same name.
+std::vector<OptionGroup> groups_of(const Command& command);
+// All options of those groups.
+std::vector<Option> options_of(const Command& command);
+
 // Nullptr where there is none of that name.
 const Command* find_command(std::string_view name);
 // The names that begin with `noun ` ("device list", …).

@@ -27,15 +27,6 @@ std::vector<std::string> names_of(const Option& option) {
   return names;
 }
 
-std::vector<Option> options_of(const Command& command) {
-  std::vector<Option> options;
-  for (const OptionGroup& group : command.groups)
-    options.insert(options.end(), group.options.begin(), group.options.end());
-  const auto& globals = global_options().options;
-  options.insert(options.end(), globals.begin(), globals.end());
-  return options;
-}
-
 // The shell words that offer `choices` to bash.
 std::string offer(const std::string& choices) {
   if (choices == "@path") return "COMPREPLY=($(compgen -f -- \"$cur\"))";

@@ -121,9 +121,8 @@ std::string help_text(const Command& command, bool colour) {
     for (const Operand& operand : command.operands) rows.emplace_back(operand.name, operand.help);
     text += title("What", colour) + list_text(rows) + "\n";
   }
-  std::vector<OptionGroup> groups = command.groups;
-  groups.push_back(global_options());
-  for (const OptionGroup& group : groups) {
+  for (const OptionGroup& group : groups_of(command)) {
+    if (group.options.empty()) continue;
     std::vector<std::pair<std::string, std::string>> rows;
     for (const Option& option : group.options) rows.push_back(row_of(option));
     text += title(group.title, colour) + list_text(rows) + "\n";

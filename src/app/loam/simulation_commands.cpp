@@ -1,11 +1,13 @@
 // scenario, sim: behaviour on the simulator, without a daemon.
 #include <algorithm>
+#include <fstream>
 #include <limits>
 
 #include "app/loam/commands.hpp"
 #include "app/loam/exit_code.hpp"
 #include "app/loam/human.hpp"
 #include "app/loam/session.hpp"
+#include "app/loam/sim_runs.hpp"
 #include "base/quantity.hpp"
 #include "sim/scenario_run.hpp"
 #include "sim/seeds.hpp"
@@ -20,7 +22,8 @@ Result<std::uint64_t> seed_of(const std::string& text) {
   return static_cast<std::uint64_t>(seed);
 }
 
-// "7", "1..200" (both ends taken).
+}  // namespace
+
 Result<void> add_seeds(const std::string& text, std::vector<std::uint64_t>& seeds) {
   const std::size_t dots = text.find("..");
   LOAM_TRY(first, seed_of(text.substr(0, dots)));
@@ -36,7 +39,27 @@ Result<void> add_seeds(const std::string& text, std::vector<std::uint64_t>& seed
   return {};
 }
 
-Result<int> run_sim(Session& session, const Arguments& arguments) {
+Result<void> write_result(const Arguments& arguments, std::string_view key, Session& session,
+                          const std::string& text) {
+  if (!arguments.has(key)) return {};
+  const std::string file = arguments.text(key);
+  if (file == "-") {
+    session.out() << text;
+    return {};
+  }
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.flush();
+  if (!out) {
+    return Error{ErrorKind::unavailable, "'" + file + "' cannot be written",
+                 "name another file with --" + std::string(key)};
+  }
+  return {};
+}
+
+namespace {
+
+Result<int> run_faults(Session& session, const Arguments& arguments) {
   std::vector<std::uint64_t> seeds;
   for (const std::string& text : arguments.operands) LOAM_CHECK(add_seeds(text, seeds));
   Console& console = session.console();
@@ -46,14 +69,32 @@ Result<int> run_sim(Session& session, const Arguments& arguments) {
   });
   if (live) console.err << "\r\x1b[K" << std::flush;
   if (!summary) return summary.error();
-  if (session.json()) {
-    session.out() << "{\"seeds\":" << summary->seeds << ",\"tasks\":" << summary->tasks
-                  << ",\"records\":" << summary->records << ",\"restarts\":" << summary->restarts
-                  << "}\n";
-  } else {
-    session.out() << sim::to_text(*summary) << "\n";
-  }
+  LOAM_CHECK(write_result(arguments, "json", session,
+                          "{\"seeds\":" + std::to_string(summary->seeds) +
+                              ",\"tasks\":" + std::to_string(summary->tasks) +
+                              ",\"records\":" + std::to_string(summary->records) +
+                              ",\"restarts\":" + std::to_string(summary->restarts) + "}\n"));
+  if (arguments.text("json") != "-") session.out() << sim::to_text(*summary) << "\n";
   return 0;
+}
+
+Result<int> run_sim(Session& session, const Arguments& arguments) {
+  const std::string trace = arguments.text("trace");
+  if (trace.empty() && !arguments.has("synthetic")) {
+    if (arguments.operands.empty())
+      return invalid("'loam sim' needs SEED, --trace or --synthetic",
+                     "try: loam sim 1..20, or see: loam sim --help");
+    return run_faults(session, arguments);
+  }
+  if (!arguments.operands.empty())
+    return invalid("'" + arguments.operands.front() + "' is more than a trace run takes",
+                   "seeds of a trace run are given with --seeds");
+  if (!trace.empty() && arguments.has("synthetic"))
+    return invalid("--trace and --synthetic exclude each other", "give one of them");
+  if (trace == "openb") return sim_openb(session, arguments);
+  if (trace == "jobs") return sim_jobs(session, arguments);
+  if (trace == "spot") return sim_spot(session, arguments);
+  return sim_synthetic(session, arguments);
 }
 
 Result<int> run_scenario(Session& session, const Arguments& arguments) {
@@ -73,6 +114,21 @@ Result<int> run_scenario(Session& session, const Arguments& arguments) {
   return failed == 0 ? exit_ok : exit_failed;
 }
 
+OptionGroup trace_options() {
+  return {"What to replay, and where results go",
+          {{"--trace", "KIND", "openb, jobs or spot", Option::Kind::value, "openb jobs spot"},
+           {"--synthetic", "SPEC", "a made-up pool: devices=100000,nodes=12500,load=0.9"},
+           {"--nodes", "FILE", "the pool's nodes", Option::Kind::value, "@path"},
+           {"--tasks", "FILE", "the tasks", Option::Kind::value, "@path"},
+           {"--policy", "P", "how a place, or spot, is chosen"},
+           {"--seeds", "A..B", "runs, one a seed; figures are their mean"},
+           {"--json", "FILE", "write the result as JSON; - for standard output",
+            Option::Kind::value, "@path"},
+           {"--csv", "FILE", "write the series as CSV; - for standard output", Option::Kind::value,
+            "@path"},
+           {"--plot", "FOLDER", "write plots as SVG", Option::Kind::value, "@path"}}};
+}
+
 }  // namespace
 
 std::vector<Command> simulation_commands() {
@@ -87,11 +143,18 @@ std::vector<Command> simulation_commands() {
            Option::Kind::flag}}}},
        run_scenario},
       {"sim",
-       "Simulate with faults: each seed chooses everything",
-       "A seed that fails is named with the command that repeats it.",
-       "loam sim 1..200\nloam sim 4711",
-       {{"SEED", "a number, or a range such as 1..200", Operand::Kind::many}},
-       {},
+       "Simulate: faults by seed, or a trace against the scheduler",
+       "With SEED alone everything is chosen by the seed, faults included; one that fails is "
+       "named\n"
+       "with the command that repeats it. With --trace a public trace is replayed against the "
+       "code\n"
+       "that the daemon schedules with.",
+       "loam sim 1..200\n"
+       "loam sim --trace openb --nodes nodes.csv --tasks pods.csv --policy packing_value\n"
+       "loam sim --trace jobs --tasks jobs.tsv --devices 32 --discipline blind",
+       {{"SEED", "a number, or a range such as 1..200", Operand::Kind::any}},
+       {trace_options(), sim_openb_options(), sim_jobs_options(), sim_spot_options(),
+        sim_synthetic_options()},
        run_sim},
   };
 }

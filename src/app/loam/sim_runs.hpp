@@ -1,0 +1,32 @@
+// Runs of `loam sim` on a trace: each kind has its file, its options and its function.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/loam/command.hpp"
+
+namespace loam::cli {
+
+Result<int> sim_openb(Session& session, const Arguments& arguments);
+OptionGroup sim_openb_options();
+
+Result<int> sim_synthetic(Session& session, const Arguments& arguments);
+OptionGroup sim_synthetic_options();
+
+Result<int> sim_jobs(Session& session, const Arguments& arguments);
+OptionGroup sim_jobs_options();
+
+Result<int> sim_spot(Session& session, const Arguments& arguments);
+OptionGroup sim_spot_options();
+
+// Adds the seeds that `text` names: "7", or "1..200" with both ends taken.
+Result<void> add_seeds(const std::string& text, std::vector<std::uint64_t>& seeds);
+
+// Writes `text` to the file named by option `key` ("json", "csv"); nothing where it is not given.
+Result<void> write_result(const Arguments& arguments, std::string_view key, Session& session,
+                          const std::string& text);
+
+}  // namespace loam::cli
