@@ -72,7 +72,8 @@ struct ReportStarted {
   Instant started_at;
   bool advisory = false;  // no sandbox holds the guard on the task
 };
-BOOST_DEFINE_ENUM_CLASS(AttemptEnd, exited, refused, lost)
+// limit: its node stopped it at the run time limit, since no daemon did.
+BOOST_DEFINE_ENUM_CLASS(AttemptEnd, exited, refused, lost, limit)
 struct ReportEnded {
   LeaseId lease;
   Epoch epoch;

@@ -66,6 +66,8 @@ AttemptStarted started_event(const Lease& lease, const Task& task, Instant start
   return event;
 }
 
+constexpr const char* limit_words = "reached its time limit";
+
 struct Verdict {
   TaskOutcome outcome;
   std::string reason;
@@ -80,7 +82,7 @@ Verdict verdict_on(const Lease& lease, const Ending& ending) {
     case StopReason::by_tenant:
       return {TaskOutcome::stopped, "stopped by its tenant"};
     case StopReason::limit:
-      return {TaskOutcome::limit_reached, "reached its time limit"};
+      return {TaskOutcome::limit_reached, limit_words};
     case StopReason::funds:
       return {TaskOutcome::stopped, "the wallet was used up"};
     case StopReason::none:
@@ -89,6 +91,7 @@ Verdict verdict_on(const Lease& lease, const Ending& ending) {
       break;
   }
   if (ending.end == AttemptEnd::lost) return {TaskOutcome::device_lost, ending.reason};
+  if (ending.end == AttemptEnd::limit) return {TaskOutcome::limit_reached, limit_words};
   if (ending.exit_code == 0) return {TaskOutcome::succeeded, {}};
   return {TaskOutcome::failed, ending.reason};
 }
@@ -183,7 +186,7 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
     return;
   }
   Verdict verdict = verdict_on(lease, ending);
-  if (used_up && (lost || paused)) verdict = {TaskOutcome::limit_reached, "reached its time limit"};
+  if (used_up && (lost || paused)) verdict = {TaskOutcome::limit_reached, limit_words};
   draft.add(TaskFinished{task.id, verdict.outcome, ending.exit_code, std::move(verdict.reason)});
 }
 

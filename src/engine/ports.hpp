@@ -44,6 +44,10 @@ struct StopEffect {
   Duration grace;
 };
 
+// A node stops an attempt by itself so much after its run time limit: while a daemon runs, the
+// daemon does it.
+inline constexpr Duration node_limit_slack = Duration::seconds(1);
+
 class Executor {
  public:
   virtual ~Executor() = default;

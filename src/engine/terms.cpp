@@ -23,6 +23,13 @@ DemandAnswer demand_of(const State& state, const TaskSpec& spec) {
                "see the devices with: loam device list"};
     return answer;
   }
+  if (!request.device_type.empty() && device->facts->type != request.device_type) {
+    answer.reject = Reject{RejectCode::invalid_argument,
+                           "the device '" + request.device + "' is a " + device->facts->type +
+                               ", not a " + request.device_type,
+                           "leave out the device or its type"};
+    return answer;
+  }
   answer.demand.device = device->id;
   return answer;
 }
@@ -38,6 +45,26 @@ Money most_it_costs(const State& state, Instant now, const Tenant& tenant, Milli
   const Duration longest = rest_of_limit + grace + hold_margin;
   return billing::rate(billable, longest, dearest->on_demand, tenant.spec.discount).net;
 }
+
+namespace {
+
+// What is above a tenant's quota even while nothing else of it runs would wait for ever.
+std::optional<Reject> beyond_quota(const Tenant& tenant,
+                                   const std::vector<schedule::Capacity::Fit>& fits) {
+  Tenant idle = tenant;
+  idle.tasks_running = 0;
+  idle.ce_used = MilliCe{};
+  idle.memory_used = Mebibytes{};
+  std::optional<std::string> words;
+  for (const auto& fit : fits) {
+    words = over_quota(idle, fit.needs.ce, fit.needs.memory);
+    if (!words) return std::nullopt;
+  }
+  return Reject{RejectCode::quota_exceeded, *words,
+                "ask for less, or have the operator raise the quota of " + tenant.spec.name};
+}
+
+}  // namespace
 
 HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const TaskSpec& spec,
                     Duration run_time) {
@@ -56,6 +83,7 @@ HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const
             Reject{RejectCode::does_not_fit, "no device of this pool could ever hold this task",
                    "see what there is with: loam device list; then ask for less"}};
   }
+  if (auto reject = beyond_quota(tenant, fits)) return {{}, std::move(reject)};
   MilliCe billable;
   for (const auto& fit : fits) {
     billable = std::max(billable, billing::billable_ce(fit.needs.ce, fit.needs.memory, *card));

@@ -21,6 +21,8 @@ struct Program {
   Duration report_delay;
   bool reports_twice = false;
 
+  // Whether it is still there when the grace of a stop is over.
+  bool outlasts(Duration grace) const { return deaf || stop > grace; }
   friend bool operator==(const Program&, const Program&) = default;
 };
 

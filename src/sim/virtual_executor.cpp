@@ -26,7 +26,10 @@ void VirtualExecutor::launch(const engine::State& state, const engine::LaunchEff
   attempt.epoch = effect.epoch;
   attempt.task = effect.task;
   for (const Slice& slice : lease->slices) attempt.devices.push_back(slice.device);
-  attempt.program = program_of(state.tasks.at(effect.task).spec.command);
+  const Task& task = state.tasks.at(effect.task);
+  attempt.program = program_of(task.spec.command);
+  attempt.limit = task.spec.limit - task.run_time + engine::node_limit_slack;
+  attempt.grace = task.spec.grace;
   Duration launch = attempt.program.launch;
   if (faults_.launch_max.ms > 0) launch += Duration{random_.between(0, faults_.launch_max.ms)};
   Attempt& kept = attempts_.emplace(effect.lease, std::move(attempt)).first->second;
@@ -54,11 +57,12 @@ void VirtualExecutor::stop(const engine::State& state, const engine::StopEffect&
     end(attempt, exit_sigterm);
     return;
   }
-  const bool killed = attempt.program.deaf || attempt.program.stop > effect.grace;
+  const bool killed = attempt.program.outlasts(effect.grace);
   const Instant gone = clock_.true_now() + (killed ? effect.grace : attempt.program.stop);
   attempt.stopping = true;
   if (gone >= attempt.due) return;  // exits by itself before that, or was asked before
   attempt.exit_code = killed ? exit_sigkill : exit_sigterm;
+  attempt.by_limit = false;
   set_due(attempt, gone);
 }
 
@@ -93,10 +97,15 @@ void VirtualExecutor::change_phase(Attempt& attempt) {
     attempt.exit_code = attempt.program.exit_code;
     const Duration left{
         std::max<std::int64_t>(0, attempt.program.run.ms - saved_[attempt.task].ms)};
-    set_due(attempt, clock_.true_now() + left);
+    const bool killed = attempt.program.outlasts(attempt.grace);
+    const Duration stopped = attempt.limit + (killed ? attempt.grace : attempt.program.stop);
+    attempt.by_limit = left > attempt.limit && left > stopped;
+    if (attempt.by_limit) attempt.exit_code = killed ? exit_sigkill : exit_sigterm;
+    set_due(attempt, clock_.true_now() + (attempt.by_limit ? stopped : left));
     post_start(attempt, attempt.program.start_delay);
     return;
   }
+  if (attempt.by_limit) attempt.end = AttemptEnd::limit;
   if (attempt.exit_code != 0 && attempt.reason.empty()) {
     attempt.reason = "exit code " + std::to_string(attempt.exit_code);
   }

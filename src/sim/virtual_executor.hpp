@@ -46,6 +46,9 @@ struct Attempt {
   std::int64_t exit_code = 0;
   AttemptEnd end = AttemptEnd::exited;
   std::string reason;
+  Duration limit;         // of run time, by the node itself
+  Duration grace;         // of that stop
+  bool by_limit = false;  // `due` is the end of that stop
   bool stopping = false;
   bool start_answered = false;
   bool end_answered = false;

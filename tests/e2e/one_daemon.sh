@@ -21,3 +21,13 @@ say "a folder whose holder was killed is free again"
 kill_daemon
 start_daemon
 stop_daemon
+
+say "the keeper leaves with the folder it serves"
+kept="$root/kept"
+mkdir -p "$kept"
+"$bin/loam-keeper" --root "$kept" 2>"$root/keeper.log" &
+keeper=$!
+wait_until "the keeper serves" test -d "$kept/pages"
+rm -rf "$kept"
+left() { ! kill -0 "$keeper" 2>/dev/null; }
+wait_until "it has left" left

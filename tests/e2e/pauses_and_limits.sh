@@ -12,6 +12,17 @@ say "the time limit ends a task, and loam run says so"
 time_limit=1s expect_exit 124 run -- sh -c 'sleep 60'
 expect_words "time limit"
 
+say "the time limit holds while no daemon runs"
+alone="$(time_limit=3s submit -- sh -c 'sleep 60')"
+wait_state "$alone" running
+kill_daemon
+limited() { jq -e '.phase == "exited" and .notices[0].action == "limit"' "$data/attempts/$alone"-*/status.json >/dev/null; }
+wait_until "its launcher has ended it" limited
+start_daemon
+finished "$alone" limit_reached
+equal "billed time" "$(fact "$alone" billed_ms)" "$(fact "$alone" run_ms)"
+ran_as_measured "$alone"
+
 say "a training task is paused, saves, and gives its device back"
 task="$(loam --quiet submit --tenant acme --share 0.4 --memory 128MiB --time 10m --grace 30s -- \
   "$bin/loam-demo-train" --size 64 --steps 1000000 --checkpoint-every 20)"

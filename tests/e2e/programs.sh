@@ -10,7 +10,7 @@ make_tenant acme
 
 say "a program that does not exist is refused by name and costs nothing"
 expect_exit 125 run -- /no/such/program
-expect_words "refused" "program not found" "/no/such/program" "0.00 USD"
+expect_words "refused" "program not found" "/no/such/program" "shared" "--mount" "0.00 USD"
 say "so is one that is not executable"
 expect_exit 125 run -- /etc/passwd
 expect_words "refused" "not executable" "/etc/passwd" "0.00 USD"
@@ -31,6 +31,12 @@ else
   equal "exit status" "$status" 2
   expect_words "error: " "is not UTF-8" "next: "
 fi
+
+say "so is any other word of a request"
+for option in --env=A --name --tag=k --project --mount; do
+  expect_exit 2 loam submit --tenant acme --share 0.1 "$option"=$'x\xff' -- true
+  expect_words "error: " "${option%%=*}" "is not UTF-8" "next: "
+done
 
 say "output of every byte comes back as it was, live and later, each stream on its own"
 octal="$(printf '\\%o' {0..255})"

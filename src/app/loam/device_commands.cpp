@@ -80,7 +80,14 @@ Result<int> calibrate_one(Session& session, api::Client& client, const std::stri
     step = progress.step;
   });
   if (live) console.err << "\r\x1b[K" << std::flush;
-  if (!measured) return measured.error();
+  if (!measured) {
+    Error error = measured.error();
+    if (error.kind == ErrorKind::not_found)
+      error.next_step =
+          "a device that was refused has no index yet: name it by UUID, or measure all "
+          "with: loam device calibrate --all";
+    return error;
+  }
   if (session.json()) return session.print_json(*measured);
   session.out() << device_facts(*measured, console.colour);
   return 0;

@@ -185,6 +185,23 @@ void tag_by_job(const Session& session, api::TaskRequest& request) {
   }
 }
 
+// JSON carries text only, so bytes that are none are refused here, by the option they came with.
+Result<void> check_text(const Arguments& arguments) {
+  for (const auto& [option, values] : arguments.options) {
+    for (const std::string& value : values) {
+      if (!http::is_utf8(value))
+        return invalid("--" + option + ": '" + printable(value) + "' is not UTF-8",
+                       "pass such bytes in a file that the program reads");
+    }
+  }
+  for (const std::string& word : arguments.operands) {
+    if (!http::is_utf8(word))
+      return invalid("the argument '" + printable(word) + "' is not UTF-8",
+                     "pass such bytes in a file that the program reads");
+  }
+  return {};
+}
+
 std::string when_it_starts(const api::QuoteView& quote) {
   return quote.starts_now ? "now" : "later";
 }
@@ -265,17 +282,13 @@ std::vector<OptionGroup> request_options() {
 }
 
 Result<api::TaskRequest> request_of(const Session& session, const Arguments& arguments) {
+  LOAM_CHECK(check_text(arguments));
   api::TaskRequest request;
   if (arguments.has("file")) {
     LOAM_TRY(read, read_file(arguments.text("file")));
     request = std::move(read);
   }
   if (!arguments.operands.empty()) request.command = arguments.operands;
-  for (const std::string& word : request.command) {
-    if (!http::is_utf8(word))
-      return invalid("the argument '" + printable(word) + "' is not UTF-8",
-                     "pass such bytes in a file that the program reads");
-  }
   LOAM_CHECK(take_resources(arguments, request));
   LOAM_CHECK(take_times(arguments, request));
   if (arguments.has("tenant") || request.tenant.empty()) request.tenant = session.tenant();
@@ -334,6 +347,8 @@ std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& aske
                                             quote.ce_per_gibibyte + " CE for each GiB"},
                              {"filled in", defaults_of(quote, asked)}},
                             colour);
+  if (!asked.memory && quote.billable_ce != quote.ce)
+    text += "\nThe memory decides this price; --memory asks for less of it.\n";
   return text;
 }
 

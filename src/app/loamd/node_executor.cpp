@@ -28,6 +28,10 @@ std::optional<AttemptIds> ids_of(const node::AttemptStatus& status) {
 }
 
 std::string reason_of(const node::AttemptStatus& status) {
+  constexpr int exit_not_found = 127;  // as a shell says it
+  if (status.outcome == node::Outcome::refused && status.exit_code == exit_not_found)
+    return status.detail +
+           "; tasks see the folders that loamd's setting `shared` names and their own --mount";
   if (!status.detail.empty()) return status.detail;
   if (status.outcome == node::Outcome::out_of_memory) return "out of host memory";
   if (status.signal) return "ended by signal " + std::to_string(*status.signal);
@@ -139,6 +143,7 @@ void NodeExecutor::launch(const engine::State& state, const engine::LaunchEffect
   order.cpu_milli = spec.request.cpu.value;
   order.host_memory_mib = spec.request.host_memory.value;
   order.grace_ms = spec.grace.ms;
+  order.run_limit_ms = (spec.limit - task.run_time + engine::node_limit_slack).ms;
   order.sandbox = sandbox_of(config_.sandbox);
   order.guard_library = config_.guard;
 
@@ -306,6 +311,8 @@ void NodeExecutor::report_end(const node::AttemptReport& report, LeaseId lease, 
   ended.end = AttemptEnd::exited;
   if (status.phase == node::Phase::refused) ended.end = AttemptEnd::refused;
   if (status.phase == node::Phase::lost) ended.end = AttemptEnd::lost;
+  if (!status.notices.empty() && status.notices.front().action == node::notice_limit)
+    ended.end = AttemptEnd::limit;
   if (status.start_boottime_ns != 0) {
     ended.started_at = instant_of(status, status.start_boottime_ns);
     ended.ended_at = instant_of(status, std::max(status.end_boottime_ns, status.start_boottime_ns));

@@ -25,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -79,7 +80,8 @@ class Watcher {
     end_.fd = ::eventfd(0, EFD_CLOEXEC);
     if (signals_.fd < 0 || inotify_.fd < 0 || end_.fd < 0) return failed("open its descriptors");
     if (::inotify_add_watch(inotify_.fd, pages.c_str(),
-                            IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE) < 0)
+                            IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_DELETE_SELF) <
+        0)
       return failed("watch " + pages);
     thread_ = std::thread([this] { watch(); });
     return {};
@@ -95,6 +97,17 @@ class Watcher {
   bool stop_asked() const { return stop_; }
 
  private:
+  // Whether the pages' folder itself is gone: then nobody is left to serve.
+  static bool says_deleted(std::string_view events) {
+    while (events.size() >= sizeof(inotify_event)) {
+      inotify_event event{};
+      std::memcpy(&event, events.data(), sizeof event);
+      if ((event.mask & IN_DELETE_SELF) != 0) return true;
+      events.remove_prefix(sizeof event + event.len);
+    }
+    return false;
+  }
+
   void watch() {
     for (;;) {
       std::array<pollfd, 3> ready{
@@ -104,7 +117,9 @@ class Watcher {
       signalfd_siginfo signal{};
       if (ready[0].revents != 0 && ::read(signals_.fd, &signal, sizeof signal) > 0) stop_ = true;
       alignas(8) std::array<char, 4096> events;
-      while (::read(inotify_.fd, events.data(), events.size()) > 0) {
+      ssize_t size = 0;
+      while ((size = ::read(inotify_.fd, events.data(), events.size())) > 0) {
+        if (says_deleted({events.data(), static_cast<std::size_t>(size)})) stop_ = true;
       }
       __atomic_add_fetch(&changes_, 1u, __ATOMIC_SEQ_CST);
       ::syscall(SYS_futex, &changes_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 #include "base/time.hpp"
 #include "node/launch/attempt_files.hpp"
@@ -72,6 +73,7 @@ bool AttemptRun::write_status(Durable durable) {
 void AttemptRun::arm_timer() {
   std::int64_t next_ns = next_beat_ns_;
   if (grace_end_ns_ != 0) next_ns = std::min(next_ns, grace_end_ns_);
+  next_ns = std::min(next_ns, limit_end_ns());
   itimerspec when{};
   when.it_value.tv_sec = next_ns / 1'000'000'000;
   when.it_value.tv_nsec = std::max<std::int64_t>(1, next_ns % 1'000'000'000);
@@ -104,6 +106,8 @@ void AttemptRun::loop() {
       grace_end_ns_ = 0;
       kill_now();
     }
+    if (now_ns >= limit_end_ns())
+      begin_stop(order_.grace_ms, "its time limit is reached", notice_limit);
     if (now_ns >= next_beat_ns_) beat();
   }
 }
@@ -226,7 +230,7 @@ std::string AttemptRun::answer(std::string_view line) {
     case ControlRequest::Action::kill: {
       kill_asked_ = true;
       const std::int64_t now_ns = boottime_ns();
-      status_.notices.push_back({"kill", request->reason, now_ns, now_ns});
+      status_.notices.push_back({notice_kill, request->reason, now_ns, now_ns});
       kill_now();
       return control_answer_ok();
     }
@@ -242,14 +246,21 @@ std::string AttemptRun::answer(std::string_view line) {
   return control_answer_error(invalid("no such action"));
 }
 
-void AttemptRun::begin_stop(std::int64_t grace_ms, const std::string& reason) {
+std::int64_t AttemptRun::limit_end_ns() const {
+  const bool runs_down = order_.run_limit_ms != 0 && status_.phase == Phase::running &&
+                         status_.paused_since_boottime_ns == 0;
+  if (!runs_down) return std::numeric_limits<std::int64_t>::max();
+  return status_.start_boottime_ns + status_.paused_ns + order_.run_limit_ms * 1'000'000;
+}
+
+void AttemptRun::begin_stop(std::int64_t grace_ms, const std::string& reason, const char* action) {
   const std::int64_t now_ns = boottime_ns();
   const std::int64_t end_ns = now_ns + grace_ms * 1'000'000;
   const bool first = status_.phase != Phase::stopping;
   // A later stop may shorten the grace, never lengthen it.
   if (!first && (killed_ || grace_end_ns_ == 0 || end_ns >= grace_end_ns_)) return;
   grace_end_ns_ = end_ns;
-  status_.notices.push_back({"stop", reason, now_ns, end_ns});
+  status_.notices.push_back({action, reason, now_ns, end_ns});
   const std::int64_t deadline_ms = wall_ms() + grace_ms;
   // The words of a spot handler: an action and a time.
   const std::string deadline = to_text(Instant{deadline_ms});

@@ -61,7 +61,10 @@ class AttemptRun {
   void reap();
   std::string answer(std::string_view line);
 
-  void begin_stop(std::int64_t grace_ms, const std::string& reason);
+  void begin_stop(std::int64_t grace_ms, const std::string& reason,
+                  const char* action = notice_stop);
+  // Boottime at which the run limit is reached; the largest value while it is not running down.
+  std::int64_t limit_end_ns() const;
   Result<void> pause(bool frozen);
   bool kill_everything(int wait_ms);
   void kill_now();

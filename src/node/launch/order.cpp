@@ -151,7 +151,9 @@ Result<void> check(const LaunchOrder& order) {
   LOAM_CHECK(
       check_range("log_segment_bytes", order.log_segment_bytes, 4096, std::int64_t{1} << 40));
   LOAM_CHECK(check_range("log_segments", order.log_segments, 2, 10'000));
-  LOAM_CHECK(check_range("grace_ms", order.grace_ms, 0, std::int64_t{86'400'000} * 365));
+  constexpr std::int64_t year_ms = std::int64_t{86'400'000} * 365;
+  LOAM_CHECK(check_range("grace_ms", order.grace_ms, 0, year_ms));
+  LOAM_CHECK(check_range("run_limit_ms", order.run_limit_ms, 0, 100 * year_ms));
   return check_paths(order);
 }
 
@@ -187,6 +189,7 @@ std::string to_json(const LaunchOrder& order) {
   root["log_segment_bytes"] = order.log_segment_bytes;
   root["log_segments"] = order.log_segments;
   root["grace_ms"] = order.grace_ms;
+  root["run_limit_ms"] = order.run_limit_ms;
   root["sandbox"] = name_of(order.sandbox);
   root["network"] = order.network;
   root["guard_library"] = order.guard_library;
@@ -223,6 +226,7 @@ Result<LaunchOrder> parse_launch_order(std::string_view text) {
   fields.read("log_segment_bytes", order.log_segment_bytes, 0, int64_max);
   fields.read("log_segments", order.log_segments, 0, int64_max);
   fields.read("grace_ms", order.grace_ms, 0, int64_max);
+  fields.read("run_limit_ms", order.run_limit_ms, 0, int64_max);
   fields.read_enum("sandbox", order.sandbox, sandbox_modes, &name_of);
   fields.read("network", order.network);
   fields.read("guard_library", order.guard_library);

@@ -62,6 +62,9 @@ struct LaunchOrder {
   std::int64_t log_segments = 4;
 
   std::int64_t grace_ms = 30'000;  // between SIGTERM and SIGKILL where a stop names none
+  // Longest run time; then it is stopped with that grace, whether a daemon runs or not. Frozen time
+  // does not count. 0: no limit.
+  std::int64_t run_limit_ms = 0;
 
   SandboxMode sandbox = SandboxMode::automatic;
   bool network = true;

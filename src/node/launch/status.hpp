@@ -67,8 +67,13 @@ struct Usage {
   friend bool operator==(const Usage&, const Usage&) = default;
 };
 
+// Who began it: somebody asked, or the launcher itself at the order's run limit.
+inline constexpr const char* notice_stop = "stop";
+inline constexpr const char* notice_kill = "kill";
+inline constexpr const char* notice_limit = "limit";
+
 struct StopNotice {
-  std::string action;  // "stop", "kill"
+  std::string action;  // one of the three above
   std::string reason;
   std::int64_t given_boottime_ns = 0;
   std::int64_t deadline_boottime_ns = 0;  // SIGKILL comes then

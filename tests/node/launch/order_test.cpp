@@ -34,6 +34,7 @@ LaunchOrder full_order() {
   order.log_segment_bytes = 65536;
   order.log_segments = 3;
   order.grace_ms = 5000;
+  order.run_limit_ms = 3'600'000;
   order.sandbox = SandboxMode::bubblewrap;
   order.network = false;
   order.guard_library = "/opt/loam/libloam-guard.so";

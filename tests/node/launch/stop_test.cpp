@@ -95,6 +95,27 @@ TEST_F(Stop, a_stop_before_the_first_instruction_is_not_lost) {
       << name_of(status.outcome);
 }
 
+TEST_F(Stop, the_run_limit_is_kept_without_anybody_asking) {
+  LaunchOrder wanted = shell("a", "trap 'exit 7' TERM; while :; do sleep 0.05; done");
+  wanted.run_limit_ms = 300;
+  start(wanted);
+  const auto status = wait_end("a");
+  EXPECT_EQ(status.outcome, Outcome::stopped);
+  EXPECT_EQ(status.exit_code, 7);
+  ASSERT_EQ(status.notices.size(), 1U);
+  EXPECT_EQ(status.notices[0].action, notice_limit);
+  EXPECT_GE(status.end_boottime_ns - status.start_boottime_ns, 300'000'000);
+}
+
+TEST_F(Stop, who_ends_before_the_run_limit_hears_nothing_of_it) {
+  LaunchOrder wanted = shell("a", "exit 3");
+  wanted.run_limit_ms = 60'000;
+  start(wanted);
+  const auto status = wait_end("a");
+  EXPECT_EQ(status.outcome, Outcome::exited);
+  EXPECT_TRUE(status.notices.empty());
+}
+
 TEST_F(Stop, killing_takes_no_grace) {
   start(shell("a", "trap '' TERM; echo ready; while :; do sleep 0.05; done"));
   wait_output("a", "ready");
