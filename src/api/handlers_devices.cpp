@@ -30,10 +30,12 @@ TaskRecord record_of(const engine::State& state, const Task& task) {
   record.state = task.state;
   record.submitted_at = task.submitted_at;
   record.attempts = task.epoch.value;
-  record.run_time = task.run_time;
+  record.run_time = task.attempt_time;
   record.list = record.net = task.charged;
-  if (const Lease* lease = state.find_lease(task.lease); lease != nullptr && lease->started())
-    record.billed_time = lease->billed_until - lease->started_at;
+  for (const LeaseId id : task.leases) {
+    const Lease& lease = state.leases.at(id);
+    if (lease.started()) record.billed_time += lease.billed_until - lease.started_at;
+  }
   return record;
 }
 

@@ -52,6 +52,10 @@ std::string stop_words(StopReason reason) {
       return "its device was lost";
     case StopReason::funds:
       return "the wallet does not cover it any more";
+    case StopReason::preempted:
+      return "preempted by a task that goes first";
+    case StopReason::gang:
+      return "another member of its gang ended";
   }
   return {};
 }
@@ -90,23 +94,29 @@ void put_live(const engine::State& state, Instant now, const Task& task, const L
   view.cost = amount_text(cost.net);
   if (task.state == TaskState::waiting && options.why_it_waits)
     view.reason = engine::why_waits(state, task).words;
-  const Lease* lease = task.lease.valid() ? state.find_lease(task.lease) : nullptr;
-  if (lease == nullptr) return;
-  LeaseRecord now_held;
-  now_held.isolation = word(lease->isolation);
-  now_held.slices = lease->slices;
-  now_held.ce = lease->ce;
-  now_held.billable_ce = lease->billable_ce;
-  put_lease(state, now_held, view);
-  if (task.state == TaskState::stopping) view.reason = stop_words(lease->stopping);
-  if (lease->started() && !view.started_at) view.started_at = to_text(lease->started_at);
-  view.share_measured.reset();
-  if (!live) return;
-  if (const auto measured = live(lease->id)) {
+  if (task.leases.empty()) return;
+  LeaseRecord now_held;  // of all members together
+  std::optional<double> share;
+  bool advisory = false;
+  for (const LeaseId id : task.leases) {
+    const Lease& lease = state.leases.at(id);
+    now_held.isolation = word(lease.isolation);
+    now_held.slices.insert(now_held.slices.end(), lease.slices.begin(), lease.slices.end());
+    now_held.ce += lease.ce;
+    now_held.billable_ce += lease.billable_ce;
+    if (task.state == TaskState::stopping && lease.stopping != StopReason::none)
+      view.reason = stop_words(lease.stopping);
+    if (lease.started() && !view.started_at) view.started_at = to_text(lease.started_at);
+    const auto measured = live ? live(id) : std::nullopt;
+    if (!measured) continue;
     if (measured->share_measured && std::isfinite(*measured->share_measured))
-      view.share_measured = rounded_share(*measured->share_measured);
-    if (measured->advisory) view.isolation = "advisory";
+      share = share.value_or(0) + *measured->share_measured;
+    advisory |= measured->advisory;
   }
+  put_lease(state, now_held, view);
+  view.share_measured.reset();
+  if (share) view.share_measured = rounded_share(*share);
+  if (advisory) view.isolation = "advisory";
 }
 
 }  // namespace

@@ -90,11 +90,12 @@ struct ReportEnded {
 // What the loop asks of itself.
 struct SchedulePass {};  // one placement at most; repeat while it gives events
 struct TimePassed {};    // one due timer at most; repeat while it gives events
+struct EndLost {};       // one lease on a lost device at most; repeat while it gives events
 
-using Command =
-    std::variant<AttachNode, AttachDevice, ReportDeviceHealth, DrainDevice, CreateTenant,
-                 ChangeTenant, PublishRateCard, TopUp, IssueInvoice, SubmitTask, StopTask,
-                 PauseTask, ResumeTask, ReportStarted, ReportEnded, SchedulePass, TimePassed>;
+using Command = std::variant<AttachNode, AttachDevice, ReportDeviceHealth, DrainDevice,
+                             CreateTenant, ChangeTenant, PublishRateCard, TopUp, IssueInvoice,
+                             SubmitTask, StopTask, PauseTask, ResumeTask, ReportStarted,
+                             ReportEnded, SchedulePass, TimePassed, EndLost>;
 
 // An idempotency key with its owner; empty key: none was sent.
 struct RequestKey {

@@ -54,6 +54,7 @@ struct Device {
   std::uint32_t index = 0;  // position on its node
   std::shared_ptr<const DeviceFacts> facts;
   DeviceHealth health = DeviceHealth::healthy;
+  Instant lost_at;        // while lost: its last sign of life, to which time is billed
   bool draining = false;  // takes no new leases
   // What active leases hold.
   MilliDevice used;
@@ -65,7 +66,8 @@ struct Device {
   Mebibytes memory_free() const { return facts->memory - memory_used; }
 };
 BOOST_DESCRIBE_STRUCT(Device, (),
-                      (id, node, index, facts, health, draining, used, memory_used, leases))
+                      (id, node, index, facts, health, lost_at, draining, used, memory_used,
+                       leases))
 
 struct Node {
   NodeId id;

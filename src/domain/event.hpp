@@ -48,8 +48,9 @@ struct DeviceHealthChanged {
   DeviceId device;
   DeviceHealth health = DeviceHealth::healthy;
   std::string reason;
+  Instant seen_at;  // its last sign of life before
 };
-BOOST_DESCRIBE_STRUCT(DeviceHealthChanged, (), (device, health, reason))
+BOOST_DESCRIBE_STRUCT(DeviceHealthChanged, (), (device, health, reason, seen_at))
 
 struct DeviceDrainChanged {
   LOAM_EVENT("device_drain_changed", 1)
@@ -92,17 +93,20 @@ struct TaskAccepted {
 };
 BOOST_DESCRIBE_STRUCT(TaskAccepted, (), (task, tenant, spec))
 
+// The members of a gang follow one another, by rank, in one batch.
 struct LeaseGranted {
   LOAM_EVENT("lease_granted", 1)
   LeaseId lease;
   TaskId task;
   Epoch epoch;
+  std::int64_t rank = 0;
   std::vector<Slice> slices;
   MilliCe ce;
   MilliCe billable_ce;
   Isolation isolation = Isolation::software;
 };
-BOOST_DESCRIBE_STRUCT(LeaseGranted, (), (lease, task, epoch, slices, ce, billable_ce, isolation))
+BOOST_DESCRIBE_STRUCT(LeaseGranted, (),
+                      (lease, task, epoch, rank, slices, ce, billable_ce, isolation))
 
 struct AttemptStarted {
   LOAM_EVENT("attempt_started", 1)
@@ -133,16 +137,19 @@ struct LeaseEnded {
   Instant ended_at;
   Duration device_time;  // measured by the guard; reports and credits only, never the charge
   Mebibytes memory_peak;
+  AttemptVerdict verdict;
 };
-BOOST_DESCRIBE_STRUCT(LeaseEnded, (), (lease, ended_at, device_time, memory_peak))
+BOOST_DESCRIBE_STRUCT(LeaseEnded, (), (lease, ended_at, device_time, memory_peak, verdict))
 
-// Back in the queue after a loss or a resume.
+// Back in the queue.
+BOOST_DEFINE_ENUM_CLASS(RequeueCause, resumed, lost, preempted)
 struct TaskRequeued {
   LOAM_EVENT("task_requeued", 1)
   TaskId task;
-  std::string reason;
+  RequeueCause cause = RequeueCause::resumed;
+  std::string reason;  // in words, for people
 };
-BOOST_DESCRIBE_STRUCT(TaskRequeued, (), (task, reason))
+BOOST_DESCRIBE_STRUCT(TaskRequeued, (), (task, cause, reason))
 
 struct TaskPaused {
   LOAM_EVENT("task_paused", 1)

@@ -20,14 +20,12 @@ struct Slice {
 };
 BOOST_DESCRIBE_STRUCT(Slice, (), (device, share, memory))
 
-// Why the engine asked an attempt to stop.
-BOOST_DEFINE_ENUM_CLASS(StopReason, none, by_tenant, paused, limit, device_lost, funds)
-
 struct Lease {
   LeaseId id;
   TaskId task;
   TenantId tenant;
   Epoch epoch;
+  std::int64_t rank = 0;  // in its gang; a lone task has rank 0 only
   std::vector<Slice> slices;
   MilliCe ce;           // bought: what the task asked, or its share in CE
   MilliCe billable_ce;  // max(bought, device memory × the rate card's CE per GiB)
@@ -48,8 +46,8 @@ struct Lease {
   bool started() const { return started_at != Instant::never(); }
 };
 BOOST_DESCRIBE_STRUCT(Lease, (),
-                      (id, task, tenant, epoch, slices, ce, billable_ce, isolation, granted_at,
-                       started_at, stop_at, stopping, billed_until, segment_start, segment_card,
-                       segment_list, segment_net))
+                      (id, task, tenant, epoch, rank, slices, ce, billable_ce, isolation,
+                       granted_at, started_at, stop_at, stopping, billed_until, segment_start,
+                       segment_card, segment_list, segment_net))
 
 }  // namespace loam

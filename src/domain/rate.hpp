@@ -24,9 +24,9 @@ struct RateCard {
 };
 BOOST_DESCRIBE_STRUCT(RateCard, (), (id, effective_from, currency, on_demand, ce_per_gibibyte))
 
-// One lease over [from, to): the records of a lease tile its run time, no gap, no overlap. Where the
-// end of a lease became known after its time was rated, the last records run backwards, to < from,
-// and take back what was charged too much: lengths and amounts add up to what was run.
+// One lease over [from, to): the records of a lease tile its run time, no gap, no overlap. Where
+// the end of a lease became known after its time was rated, the last records run backwards, to <
+// from, and take back what was charged too much: lengths and amounts add up to what was run.
 struct UsageRecord {
   UsageId id;
   LeaseId lease;

@@ -99,6 +99,21 @@ BOOST_DEFINE_ENUM_CLASS(TaskState, waiting, starting, running, stopping, paused,
 BOOST_DEFINE_ENUM_CLASS(TaskOutcome, none, succeeded, failed, stopped, limit_reached, refused,
                         device_lost)
 
+// Why the engine asked an attempt to stop. gang: another member of its gang ended badly.
+BOOST_DEFINE_ENUM_CLASS(StopReason, none, by_tenant, paused, limit, device_lost, funds, preempted,
+                        gang)
+
+// How an attempt ended, and what it had been asked before.
+struct AttemptVerdict {
+  TaskOutcome outcome = TaskOutcome::none;
+  StopReason stopping = StopReason::none;
+  std::int64_t exit_code = 0;  // 128 + signal where a signal ended it
+  std::string reason;          // in words, for people
+
+  friend bool operator==(const AttemptVerdict&, const AttemptVerdict&) = default;
+};
+BOOST_DESCRIBE_STRUCT(AttemptVerdict, (), (outcome, stopping, exit_code, reason))
+
 // A task that has not finished. Finished tasks leave the state for the projections.
 struct Task {
   TaskId id;
@@ -106,15 +121,21 @@ struct Task {
   TaskSpec spec;
   TaskState state = TaskState::waiting;
   Instant submitted_at;
-  LeaseId lease;            // of the live attempt; none while waiting or paused
-  Epoch epoch;              // of the last lease
-  Duration run_time;        // in ended attempts
-  std::int64_t losses = 0;  // attempts ended by the loss of a device
-  Money held;               // what is set aside for it now
-  Money charged;            // so far
+  // Of the live attempts, by rank; none while waiting or paused. They share one epoch.
+  std::vector<LeaseId> leases;
+  Epoch epoch;                        // of the last leases
+  std::int64_t members_up = 0;        // live attempts that have started
+  Duration run_time;                  // in ended rounds: from epoch to epoch, the longest member's
+  Duration attempt_time;              // of all ended attempts, members added up
+  Duration round_run;                 // the longest of this round's ended attempts
+  AttemptVerdict verdict;             // of this round's first attempt that did not succeed, if any
+  std::int64_t losses = 0;            // rounds ended by the loss of a device
+  std::vector<Instant> preempted_at;  // the last ones, oldest first
+  Money held;                         // what is set aside for it now
+  Money charged;                      // so far
 };
 BOOST_DESCRIBE_STRUCT(Task, (),
-                      (id, tenant, spec, state, submitted_at, lease, epoch, run_time, losses, held,
-                       charged))
+                      (id, tenant, spec, state, submitted_at, leases, epoch, members_up, run_time,
+                       attempt_time, round_run, verdict, losses, preempted_at, held, charged))
 
 }  // namespace loam

@@ -1,5 +1,6 @@
 // Decisions on leases: placement, what nodes report of attempts, what the clock brings.
 #include <algorithm>
+#include <span>
 
 #include "base/assert.hpp"
 #include "billing/accounts.hpp"
@@ -22,15 +23,17 @@ Decision stale(LeaseId id) {
   return Draft::rejected({RejectCode::stale_epoch, "the lease " + id.text() + " is over", {}});
 }
 
-// Tries one task; true when the draft now holds its lease.
-bool grant(Draft& draft, const Task& task, const schedule::Placement& place) {
+// Tries one task on `places`, one a member; true when the draft now holds its leases.
+bool grant(Draft& draft, const Task& task, std::span<const schedule::Placement> places) {
   const State& state = draft.state();
   const Tenant& tenant = state.tenant(task.tenant);
   const RateCard* card = state.rates.at(tenant.spec.currency, draft.now());
   LOAM_ASSERT(card != nullptr);  // there was one at submission
-  const MilliCe billable = billing::billable_ce(place.ce, place.memory, *card);
+  MilliCe all;
+  for (const schedule::Placement& place : places)
+    all += billing::billable_ce(place.ce, place.memory, *card);
   const Duration rest = task.spec.limit - task.run_time;
-  const Money needed = most_it_costs(state, draft.now(), tenant, billable, rest, task.spec.grace);
+  const Money needed = most_it_costs(state, draft.now(), tenant, all, rest, task.spec.grace);
   if (needed > task.held) {
     // A dearer card or device than at submission: set the difference aside too, or leave it
     // waiting.
@@ -39,15 +42,19 @@ bool grant(Draft& draft, const Task& task, const schedule::Placement& place) {
     draft.add(TransactionPosted{
         billing::hold(TransactionId{draft.next().transaction++}, tenant.id, task.id, more)});
   }
-  LeaseGranted granted;
-  granted.lease = LeaseId{draft.next().lease++};
-  granted.task = task.id;
-  granted.epoch = Epoch{task.epoch.value + 1};
-  granted.slices = {{place.device, place.share, place.memory}};
-  granted.ce = place.ce;
-  granted.billable_ce = billable;
-  granted.isolation = place.share == whole_device ? Isolation::hardware : Isolation::software;
-  draft.add(std::move(granted));
+  std::int64_t rank = 0;
+  for (const schedule::Placement& place : places) {
+    LeaseGranted granted;
+    granted.lease = LeaseId{draft.next().lease++};
+    granted.task = task.id;
+    granted.epoch = Epoch{task.epoch.value + 1};
+    granted.rank = rank++;
+    granted.slices = {{place.device, place.share, place.memory}};
+    granted.ce = place.ce;
+    granted.billable_ce = billing::billable_ce(place.ce, place.memory, *card);
+    granted.isolation = place.share == whole_device ? Isolation::hardware : Isolation::software;
+    draft.add(std::move(granted));
+  }
   draft.subject(task.id.text());
   return true;
 }
@@ -68,32 +75,63 @@ AttemptStarted started_event(const Lease& lease, const Task& task, Instant start
 
 constexpr const char* limit_words = "reached its time limit";
 
-struct Verdict {
-  TaskOutcome outcome;
-  std::string reason;
-};
-
-Verdict verdict_on(const Lease& lease, const Ending& ending) {
+AttemptVerdict verdict_on(const Lease& lease, const Ending& ending) {
+  const auto verdict = [&](TaskOutcome outcome, std::string reason) {
+    return AttemptVerdict{outcome, lease.stopping, ending.exit_code, std::move(reason)};
+  };
   // What was asked to stop before a node tried it is stopped, whatever the node says.
-  if (ending.end == AttemptEnd::refused && lease.stopping == StopReason::none) {
-    return {TaskOutcome::refused, ending.reason};
-  }
+  if (ending.end == AttemptEnd::refused && lease.stopping == StopReason::none)
+    return verdict(TaskOutcome::refused, ending.reason);
   switch (lease.stopping) {
     case StopReason::by_tenant:
-      return {TaskOutcome::stopped, "stopped by its tenant"};
+      return verdict(TaskOutcome::stopped, "stopped by its tenant");
     case StopReason::limit:
-      return {TaskOutcome::limit_reached, limit_words};
+      return verdict(TaskOutcome::limit_reached, limit_words);
     case StopReason::funds:
-      return {TaskOutcome::stopped, "the wallet was used up"};
+      return verdict(TaskOutcome::stopped, "the wallet was used up");
+    case StopReason::preempted:
+      return verdict(TaskOutcome::stopped, "preempted");
+    case StopReason::gang:
+      return verdict(TaskOutcome::stopped, "another member of its gang ended");
     case StopReason::none:
     case StopReason::paused:
     case StopReason::device_lost:
       break;
   }
-  if (ending.end == AttemptEnd::lost) return {TaskOutcome::device_lost, ending.reason};
-  if (ending.end == AttemptEnd::limit) return {TaskOutcome::limit_reached, limit_words};
-  if (ending.exit_code == 0) return {TaskOutcome::succeeded, {}};
-  return {TaskOutcome::failed, ending.reason};
+  if (ending.end == AttemptEnd::lost) return verdict(TaskOutcome::device_lost, ending.reason);
+  if (ending.end == AttemptEnd::limit) return verdict(TaskOutcome::limit_reached, limit_words);
+  if (ending.exit_code == 0) return verdict(TaskOutcome::succeeded, {});
+  return verdict(TaskOutcome::failed, ending.reason);
+}
+
+// What becomes of a task whose last live attempt has ended: `run_time` is that of all its rounds,
+// `held` what is still set aside.
+void settle_task(Draft& draft, const Task& task, AttemptVerdict verdict, Duration run_time,
+                 Money held) {
+  // With its limit used up a task has no run time left to come back for.
+  const bool used_up = run_time >= task.spec.limit;
+  const bool lost =
+      verdict.outcome == TaskOutcome::device_lost && verdict.stopping == StopReason::none;
+  const bool preempted = verdict.stopping == StopReason::preempted;
+  if (!used_up && (preempted || (lost && task.losses < task.spec.restarts_max))) {
+    draft.add(TaskRequeued{task.id, preempted ? RequeueCause::preempted : RequeueCause::lost,
+                           std::move(verdict.reason)});
+    return;
+  }
+  if (!held.is_zero()) {
+    draft.add(TransactionPosted{
+        billing::release(TransactionId{draft.next().transaction++}, task.tenant, task.id, held)});
+  }
+  const bool paused = verdict.stopping == StopReason::paused;
+  if (paused && !used_up) {
+    draft.add(TaskPaused{task.id});
+    return;
+  }
+  if (used_up && (lost || paused || preempted)) {
+    verdict.outcome = TaskOutcome::limit_reached;
+    verdict.reason = limit_words;
+  }
+  draft.add(TaskFinished{task.id, verdict.outcome, verdict.exit_code, std::move(verdict.reason)});
 }
 
 }  // namespace
@@ -133,9 +171,16 @@ void keep_covered(Draft& draft, const Lease& lease, Money held, Money paid_from_
   if (lease.stopping != StopReason::none) return;
   const State& state = draft.state();
   const Tenant& tenant = state.tenant(lease.tenant);
-  const Duration rest{std::max<std::int64_t>(0, (lease.stop_at - lease.billed_until).ms)};
-  const Money needed = most_it_costs(state, draft.now(), tenant, lease.billable_ce, rest,
-                                     state.tasks.at(lease.task).spec.grace);
+  const Task& task = state.tasks.at(lease.task);
+  Money needed = Money::zero(tenant.spec.currency);
+  for (const LeaseId id : task.leases) {
+    const Lease& member = id == lease.id ? lease : state.leases.at(id);
+    const Duration rest =
+        member.started()
+            ? Duration{std::max<std::int64_t>(0, (member.stop_at - member.billed_until).ms)}
+            : task.spec.limit - task.run_time;
+    needed += most_it_costs(state, draft.now(), tenant, member.billable_ce, rest, task.spec.grace);
+  }
   // The hold was rounded once and the charges once each: they differ by some 10^-12.
   const Money rounding(1000, tenant.spec.currency);
   const Money more = needed - held;
@@ -166,28 +211,22 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
     ended_at = std::max(ended_at, lease.started_at);
     meter(draft, lease, held, ended_at);
   }
-  draft.add(LeaseEnded{lease.id, ended_at, ending.device_time, ending.memory_peak});
+  const AttemptVerdict verdict = verdict_on(lease, ending);
+  draft.add(LeaseEnded{lease.id, ended_at, ending.device_time, ending.memory_peak, verdict});
 
-  // With its limit used up a task has no run time left to come back for.
+  const bool failed = verdict.outcome != TaskOutcome::succeeded;
+  if (task.leases.size() > 1) {
+    // A gang runs whole or not at all: one that ends badly takes the others along.
+    for (const LeaseId other : task.leases) {
+      if (failed && other != lease.id && state.leases.at(other).stopping == StopReason::none)
+        draft.add(StopRequested{other, StopReason::gang});
+    }
+    return;
+  }
   const Duration ran = lease.started() ? ended_at - lease.started_at : Duration{0};
-  const bool used_up = task.run_time + ran >= task.spec.limit;
-  const bool lost = ending.end == AttemptEnd::lost && lease.stopping == StopReason::none;
-  if (lost && !used_up && task.losses < task.spec.restarts_max) {
-    draft.add(TaskRequeued{task.id, ending.reason});
-    return;
-  }
-  if (!held.is_zero()) {
-    draft.add(TransactionPosted{
-        billing::release(TransactionId{draft.next().transaction++}, task.tenant, task.id, held)});
-  }
-  const bool paused = lease.stopping == StopReason::paused;
-  if (paused && !used_up) {
-    draft.add(TaskPaused{task.id});
-    return;
-  }
-  Verdict verdict = verdict_on(lease, ending);
-  if (used_up && (lost || paused)) verdict = {TaskOutcome::limit_reached, limit_words};
-  draft.add(TaskFinished{task.id, verdict.outcome, ending.exit_code, std::move(verdict.reason)});
+  const bool first_to_fail = task.verdict.outcome == TaskOutcome::none;
+  settle_task(draft, task, first_to_fail ? verdict : task.verdict,
+              task.run_time + std::max(task.round_run, ran), held);
 }
 
 Decision decide_on(const State& state, Instant now, const ReportStarted& asked) {
@@ -226,8 +265,25 @@ Decision decide_on(const State& state, Instant now, const SchedulePass&) {
     }
     // A tenant at its own limit holds nobody else back.
     if (over_quota(state.tenant(tenant_id), place->ce, place->memory)) continue;
-    if (grant(draft, task, *place)) break;
+    if (grant(draft, task, {&*place, 1})) break;
   }
+  return draft.done();
+}
+
+// Its time is billed to the device's last sign of life.
+Decision decide_on(const State& state, Instant now, const EndLost&) {
+  Draft draft(state, now);
+  if (state.lost_in_use.empty()) return draft.done();
+  const Device& device = state.device(*state.lost_in_use.begin());
+  const Lease& lease = state.leases.at(*state.leases_by_device.at(device.id).begin());
+  draft.subject(lease.task.text());
+  if (lease.stopping != StopReason::device_lost)
+    draft.add(StopRequested{lease.id, StopReason::device_lost});
+  Ending ending;
+  ending.end = AttemptEnd::lost;
+  ending.ended_at = device.lost_at;
+  ending.reason = "the device " + device_name(state.node(device.node), device) + " was lost";
+  end_lease(draft, lease, ending);
   return draft.done();
 }
 

@@ -93,20 +93,9 @@ Decision decide_on(const State& state, Instant now, const ReportDeviceHealth& as
   Draft draft(state, now);
   draft.subject(asked.device.text());
   if (state.device(asked.device).health == asked.health) return draft.done();
-  draft.add(DeviceHealthChanged{asked.device, asked.health, asked.reason});
-  if (asked.health == DeviceHealth::healthy) return draft.done();
-  const auto held = state.leases_by_device.find(asked.device);
-  if (held == state.leases_by_device.end()) return draft.done();
-  for (const LeaseId id : held->second) {
-    const Lease& lease = state.leases.at(id);
-    if (lease.stopping != StopReason::device_lost)
-      draft.add(StopRequested{id, StopReason::device_lost});
-    Ending ending;
-    ending.end = AttemptEnd::lost;
-    ending.ended_at = std::min(asked.seen_at, now);
-    ending.reason = "the device was lost: " + asked.reason;
-    end_lease(draft, lease, ending);
-  }
+  // Its leases are ended one after the other as time passes: at once, but each by itself.
+  draft.add(
+      DeviceHealthChanged{asked.device, asked.health, asked.reason, std::min(asked.seen_at, now)});
   return draft.done();
 }
 

@@ -1,4 +1,6 @@
 // Decisions on what tenants ask of their tasks.
+#include <algorithm>
+
 #include "billing/accounts.hpp"
 #include "engine/decisions.hpp"
 #include "engine/queries.hpp"
@@ -35,6 +37,13 @@ void release(Draft& draft, const Task& task) {
                                                task.tenant, task.id, task.held)});
 }
 
+// Asks every live attempt that was not asked for this reason already.
+void stop_members(Draft& draft, const Task& task, StopReason reason) {
+  for (const LeaseId id : task.leases) {
+    if (draft.state().leases.at(id).stopping != reason) draft.add(StopRequested{id, reason});
+  }
+}
+
 }  // namespace
 
 Decision decide_on(const State& state, Instant now, const SubmitTask& asked) {
@@ -69,10 +78,8 @@ Decision decide_on(const State& state, Instant now, const StopTask& asked) {
   if (task == nullptr) return Draft::rejected(no_such_task(asked.task));
   Draft draft(state, now);
   draft.subject(task->id.text());
-  if (task->lease.valid()) {
-    if (state.leases.at(task->lease).stopping != StopReason::by_tenant) {
-      draft.add(StopRequested{task->lease, StopReason::by_tenant});
-    }
+  if (!task->leases.empty()) {
+    stop_members(draft, *task, StopReason::by_tenant);
     return draft.done();
   }
   release(draft, *task);
@@ -94,7 +101,7 @@ Decision decide_on(const State& state, Instant now, const PauseTask& asked) {
       return draft.done();
     case TaskState::starting:
     case TaskState::running:
-      draft.add(StopRequested{task->lease, StopReason::paused});
+      stop_members(draft, *task, StopReason::paused);
       return draft.done();
     case TaskState::paused:
       return draft.done();
@@ -102,8 +109,10 @@ Decision decide_on(const State& state, Instant now, const PauseTask& asked) {
     case TaskState::finished:
       break;
   }
-  if (task->lease.valid() && state.leases.at(task->lease).stopping == StopReason::paused)
-    return draft.done();
+  const bool pausing = std::any_of(task->leases.begin(), task->leases.end(), [&](LeaseId id) {
+    return state.leases.at(id).stopping == StopReason::paused;
+  });
+  if (pausing) return draft.done();
   return Draft::rejected({RejectCode::wrong_state, "the task " + task->id.text() + " is ending",
                           "see how it ended with: loam show " + task->id.text()});
 }
@@ -124,7 +133,7 @@ Decision decide_on(const State& state, Instant now, const ResumeTask& asked) {
   Draft draft(state, now);
   draft.subject(task->id.text());
   hold(draft, *task, needed.amount);
-  draft.add(TaskRequeued{task->id, "resumed"});
+  draft.add(TaskRequeued{task->id, RequeueCause::resumed, "resumed"});
   return draft.done();
 }
 

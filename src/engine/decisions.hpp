@@ -47,6 +47,7 @@ Decision decide_on(const State&, Instant, const ReportStarted&);
 Decision decide_on(const State&, Instant, const ReportEnded&);
 Decision decide_on(const State&, Instant, const SchedulePass&);
 Decision decide_on(const State&, Instant, const TimePassed&);
+Decision decide_on(const State&, Instant, const EndLost&);
 
 // How an attempt ended, for end_lease().
 struct Ending {

@@ -1,10 +1,14 @@
 // evolve: the only code that changes the state. Computes nothing that could come out differently
 // another day: amounts and places are in the events.
+#include <algorithm>
+
 #include "base/assert.hpp"
 #include "engine/state.hpp"
 
 namespace loam::engine {
 namespace {
+
+constexpr std::size_t preemptions_remembered = 16;  // more protect a task in any policy
 
 Task& task_of(State& state, TaskId id) {
   const auto found = state.tasks.find(id);
@@ -38,6 +42,7 @@ void hold_capacity(State& state, const Lease& lease, int sign) {
     device.leases += static_cast<std::uint32_t>(sign);
     LOAM_ASSERT(device.used.value >= 0 && device.used <= whole_device);
     LOAM_ASSERT(device.memory_used.value >= 0 && device.memory_used <= device.facts->memory);
+    if (device.leases == 0) state.lost_in_use.erase(device.id);
     tenant.memory_used += slice.memory * sign;
     if (sign > 0) {
       state.leases_by_device[slice.device].insert(lease.id);
@@ -47,7 +52,22 @@ void hold_capacity(State& state, const Lease& lease, int sign) {
     state.capacity.refresh(device);
   }
   tenant.ce_used += lease.ce * sign;
-  tenant.tasks_running += sign;
+}
+
+void leave_queue(State& state, const Task& task) {
+  if (task.state != TaskState::waiting) return;
+  --tenant_of(state, task.tenant).tasks_waiting;
+  state.queue.remove(task.id, task.tenant);
+}
+
+void begin_round(State& state, Task& task, Epoch epoch) {
+  LOAM_ASSERT(task.state == TaskState::waiting && task.epoch < epoch);
+  task.state = TaskState::starting;
+  task.epoch = epoch;
+  task.members_up = 0;
+  task.round_run = Duration{};
+  task.verdict = {};
+  ++tenant_of(state, task.tenant).tasks_running;
 }
 
 void apply(State& state, const Record&, const NodeAttached& event) {
@@ -70,6 +90,7 @@ void apply(State& state, const Record&, const DeviceAttached& event) {
   Device& device = state.devices[place];
   device.facts = std::make_shared<const DeviceFacts>(event.facts);
   device.health = DeviceHealth::healthy;
+  state.lost_in_use.erase(device.id);
   state.device_by_uuid[event.facts.uuid] = event.device;
   state.capacity.refresh(device);
 }
@@ -77,6 +98,13 @@ void apply(State& state, const Record&, const DeviceAttached& event) {
 void apply(State& state, const Record&, const DeviceHealthChanged& event) {
   Device& device = state.devices.at(event.device.value - 1);
   device.health = event.health;
+  const bool lost = event.health == DeviceHealth::lost;
+  device.lost_at = lost ? event.seen_at : Instant{};
+  if (lost && device.leases > 0) {
+    state.lost_in_use.insert(device.id);
+  } else {
+    state.lost_in_use.erase(device.id);
+  }
   state.capacity.refresh(device);
 }
 
@@ -131,24 +159,26 @@ void apply(State& state, const Record& record, const TaskAccepted& event) {
 
 void apply(State& state, const Record& record, const LeaseGranted& event) {
   Task& task = task_of(state, event.task);
-  LOAM_ASSERT(task.state == TaskState::waiting && task.epoch < event.epoch);
+  LOAM_ASSERT(event.rank == static_cast<std::int64_t>(task.leases.size()));
+  if (event.rank == 0) {
+    leave_queue(state, task);
+    begin_round(state, task, event.epoch);
+  }
+  LOAM_ASSERT(task.state == TaskState::starting && task.epoch == event.epoch);
   const Currency currency = tenant_of(state, task.tenant).spec.currency;
   Lease lease;
   lease.id = event.lease;
   lease.task = event.task;
   lease.tenant = task.tenant;
   lease.epoch = event.epoch;
+  lease.rank = event.rank;
   lease.slices = event.slices;
   lease.ce = event.ce;
   lease.billable_ce = event.billable_ce;
   lease.isolation = event.isolation;
   lease.granted_at = record.at;
   lease.segment_list = lease.segment_net = Money::zero(currency);
-  task.state = TaskState::starting;
-  task.lease = event.lease;
-  task.epoch = event.epoch;
-  --tenant_of(state, task.tenant).tasks_waiting;
-  state.queue.remove(task.id, task.tenant);
+  task.leases.push_back(event.lease);
   hold_capacity(state, lease, +1);
   state.leases.emplace(event.lease, std::move(lease));
   state.next.lease = event.lease.value + 1;
@@ -161,7 +191,9 @@ void apply(State& state, const Record&, const AttemptStarted& event) {
   lease.stop_at = event.stop_at;
   lease.isolation = event.isolation;
   Task& task = task_of(state, lease.task);
-  if (task.state == TaskState::starting) task.state = TaskState::running;
+  ++task.members_up;
+  const bool all_up = task.members_up == static_cast<std::int64_t>(task.leases.size());
+  if (task.state == TaskState::starting && all_up) task.state = TaskState::running;
   set_timer(state, Instant::never(), lease);
 }
 
@@ -189,26 +221,37 @@ void apply(State& state, const Record&, const LeaseEnded& event) {
   Lease& lease = lease_of(state, event.lease);
   Task& task = task_of(state, lease.task);
   LOAM_ASSERT(!lease.started() || lease.billed_until == event.ended_at);  // records tile the lease
-  if (lease.started()) task.run_time += event.ended_at - lease.started_at;
-  task.lease = LeaseId{};
+  if (lease.started()) {
+    const Duration ran = event.ended_at - lease.started_at;
+    task.attempt_time += ran;
+    task.round_run = std::max(task.round_run, ran);
+    --task.members_up;
+  }
+  const bool failed = event.verdict.outcome != TaskOutcome::succeeded;
+  if (failed && task.verdict.outcome == TaskOutcome::none) task.verdict = event.verdict;
+  std::erase(task.leases, event.lease);
+  if (task.leases.empty()) {
+    task.run_time += task.round_run;
+    task.round_run = Duration{};
+    --tenant_of(state, task.tenant).tasks_running;
+  }
   if (const Instant due = next_due(lease); due != Instant::never())
     state.timers.erase({due, lease.id});
   hold_capacity(state, lease, -1);
   state.leases.erase(event.lease);
 }
 
-void apply(State& state, const Record&, const TaskRequeued& event) {
+void apply(State& state, const Record& record, const TaskRequeued& event) {
   Task& task = task_of(state, event.task);
-  if (task.state != TaskState::paused) ++task.losses;
+  if (event.cause == RequeueCause::lost) ++task.losses;
+  if (event.cause == RequeueCause::preempted) {
+    task.preempted_at.push_back(record.at);
+    if (task.preempted_at.size() > preemptions_remembered)
+      task.preempted_at.erase(task.preempted_at.begin());
+  }
   task.state = TaskState::waiting;
   ++tenant_of(state, task.tenant).tasks_waiting;
   state.queue.add(task.id, task.tenant);
-}
-
-void leave_queue(State& state, const Task& task) {
-  if (task.state != TaskState::waiting) return;
-  --tenant_of(state, task.tenant).tasks_waiting;
-  state.queue.remove(task.id, task.tenant);
 }
 
 void apply(State& state, const Record&, const TaskPaused& event) {
@@ -219,7 +262,7 @@ void apply(State& state, const Record&, const TaskPaused& event) {
 
 void apply(State& state, const Record&, const TaskFinished& event) {
   const Task& task = task_of(state, event.task);
-  LOAM_ASSERT(!task.lease.valid() && task.held.is_zero());
+  LOAM_ASSERT(task.leases.empty() && task.held.is_zero());
   leave_queue(state, task);
   state.tasks.erase(event.task);
 }

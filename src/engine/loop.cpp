@@ -99,6 +99,8 @@ void Loop::run(std::vector<Submission> batch) {
   const Instant now = std::max(clock_.now(), state_.now);
   for (Submission& submission : batch) {
     Decision decision = apply(now, submission.command, submission.actor, submission.key);
+    // Before what comes next: the device may be back in the same batch, its attempts are not.
+    while (!state_.lost_in_use.empty()) apply(now, EndLost{}, loop_actor, {});
     if (submission.reply) {
       answers_.push_back({std::move(submission.reply),
                           {std::move(decision.subject), std::move(decision.reject), std::nullopt}});

@@ -130,14 +130,14 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
 }
 
 LiveCost live_cost(const State& state, Instant now, const Task& task) {
-  LiveCost cost{task.run_time, task.charged};
-  const Lease* lease = task.lease.valid() ? state.find_lease(task.lease) : nullptr;
-  if (lease == nullptr || !lease->started()) return cost;
-  cost.run_time += now - lease->started_at;
-  const Tenant& tenant = state.tenant(task.tenant);
-  for (const UsageRecord& record :
-       billing::rate_until(*lease, payer_of(tenant), state.rates, now)) {
-    cost.net += record.net;
+  LiveCost cost{task.attempt_time, task.charged};
+  const billing::Payer payer = payer_of(state.tenant(task.tenant));
+  for (const LeaseId id : task.leases) {
+    const Lease& lease = state.leases.at(id);
+    if (!lease.started()) continue;
+    cost.run_time += now - lease.started_at;
+    for (const UsageRecord& record : billing::rate_until(lease, payer, state.rates, now))
+      cost.net += record.net;
   }
   return cost;
 }

@@ -63,6 +63,8 @@ State state_of(StateImage image) {
   for (const Device& device : state.devices) {
     state.device_by_uuid[device.facts->uuid] = device.id;
     state.capacity.refresh(device);
+    if (device.health == DeviceHealth::lost && device.leases > 0)
+      state.lost_in_use.insert(device.id);
   }
   for (Lease& lease : image.leases) {
     for (const Slice& slice : lease.slices) state.leases_by_device[slice.device].insert(lease.id);

@@ -61,6 +61,7 @@ class State {
   schedule::Capacity capacity;
   schedule::Queue queue;
   std::set<std::pair<Instant, LeaseId>> timers;  // next due per started lease
+  std::set<DeviceId> lost_in_use;                // lost devices whose leases are not ended yet
   std::set<std::pair<Instant, std::pair<std::string, std::string>>> requests_by_age;
 
   // Require that the thing exists.

@@ -49,7 +49,7 @@ Money most_it_costs(const State& state, Instant now, const Tenant& tenant, Milli
 namespace {
 
 // What is above a tenant's quota even while nothing else of it runs would wait for ever.
-std::optional<Reject> beyond_quota(const Tenant& tenant,
+std::optional<Reject> beyond_quota(const Tenant& tenant, std::int64_t gang,
                                    const std::vector<schedule::Capacity::Fit>& fits) {
   Tenant idle = tenant;
   idle.tasks_running = 0;
@@ -57,7 +57,7 @@ std::optional<Reject> beyond_quota(const Tenant& tenant,
   idle.memory_used = Mebibytes{};
   std::optional<std::string> words;
   for (const auto& fit : fits) {
-    words = over_quota(idle, fit.needs.ce, fit.needs.memory);
+    words = over_quota(idle, fit.needs.ce * gang, fit.needs.memory * gang);
     if (!words) return std::nullopt;
   }
   return Reject{RejectCode::quota_exceeded, *words,
@@ -83,13 +83,13 @@ HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const
             Reject{RejectCode::does_not_fit, "no device of this pool could ever hold this task",
                    "see what there is with: loam device list; then ask for less"}};
   }
-  if (auto reject = beyond_quota(tenant, fits)) return {{}, std::move(reject)};
+  if (auto reject = beyond_quota(tenant, spec.gang, fits)) return {{}, std::move(reject)};
   MilliCe billable;
   for (const auto& fit : fits) {
     billable = std::max(billable, billing::billable_ce(fit.needs.ce, fit.needs.memory, *card));
   }
   const Duration rest{std::max<std::int64_t>(0, spec.limit.ms - run_time.ms)};
-  return {most_it_costs(state, now, tenant, billable, rest, spec.grace), std::nullopt};
+  return {most_it_costs(state, now, tenant, billable * spec.gang, rest, spec.grace), std::nullopt};
 }
 
 std::optional<std::string> over_quota(const Tenant& tenant, MilliCe ce, Mebibytes memory) {

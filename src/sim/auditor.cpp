@@ -113,9 +113,9 @@ void Auditor::on(const Record&, const TransactionPosted& event) {
                                posting.account.kind == AccountKind::wallet;
       if (!beyond_hold) continue;
       tenant.overrun -= posting.amount;
-      const auto held_by = leases_.find(book->lease);
-      const bool late = held_by != leases_.end() &&
-                        now_ > held_by->second.stop_at + book->spec.grace + Duration::seconds(10);
+      const bool late = std::any_of(book->leases.begin(), book->leases.end(), [&](LeaseId id) {
+        return now_ > leases_.at(id).stop_at + book->spec.grace + Duration::seconds(10);
+      });
       if (!late && !book->may_overrun && posting.amount.is_negative()) {
         fail(9, book->id.text() + " was charged " + to_text(-posting.amount) +
                     " beyond its hold without a reason");
@@ -164,12 +164,18 @@ void Auditor::check_quota(const TenantBook& tenant) {
 void Auditor::on(const Record& record, const LeaseGranted& event) {
   TaskBook* book = task(event.task, 3);
   if (book == nullptr) return;
-  if (book->stage != Stage::waiting) fail(4, event.task.text() + " got a lease without waiting");
-  if (book->epoch.value + 1 != event.epoch.value) fail(4, event.lease.text() + " skips an epoch");
+  const bool first = book->stage == Stage::waiting;
+  if (!first && (event.rank == 0 || event.rank >= book->spec.gang))
+    fail(4, event.task.text() + " got a lease without waiting");
+  if (event.rank != (first ? 0 : book->granted))
+    fail(2, event.lease.text() + " is not the next member of its gang");
+  if (book->epoch.value + (first ? 1U : 0U) != event.epoch.value)
+    fail(4, event.lease.text() + " skips an epoch");
   if (event.lease <= last_lease_) fail(4, event.lease.text() + " was given out before");
   last_lease_ = event.lease;
   book->stage = Stage::leased;
-  book->lease = event.lease;
+  book->leases.insert(event.lease);
+  book->granted = event.rank + 1;
   book->epoch = event.epoch;
   book->may_overrun = false;
   TenantBook& tenant = tenants_.at(book->tenant.value - 1);
@@ -195,7 +201,7 @@ void Auditor::on(const Record& record, const LeaseGranted& event) {
     if (slice.share.value <= 0 || slice.memory.value <= 0) fail(1, "an empty slice");
   }
   tenant.ce_used += event.ce;
-  ++tenant.running;
+  if (first) ++tenant.running;
   check_quota(tenant);
   leases_.emplace(event.lease, std::move(entry));
 }
@@ -275,7 +281,8 @@ void Auditor::on(const Record& record, const LeaseEnded& event) {
   if (book == nullptr) return;
   TaskBook* owner = task(book->task, 3);
   if (owner == nullptr) return;
-  if (owner->lease != event.lease) fail(4, event.lease.text() + " is not its task's lease");
+  if (owner->leases.erase(event.lease) == 0)
+    fail(4, event.lease.text() + " is not its task's lease");
   if (event.ended_at > record.at) fail(8, event.lease.text() + " ended in the future");
   if (book->started_at) {
     const Duration ran = event.ended_at - *book->started_at;
@@ -294,10 +301,11 @@ void Auditor::on(const Record& record, const LeaseEnded& event) {
     tenant.memory_used -= slice.memory;
   }
   tenant.ce_used -= book->ce;
-  --tenant.running;
   billed_[event.lease] = book->billed;
-  owner->stage = Stage::between;
-  owner->lease = LeaseId{};
+  if (owner->leases.empty()) {
+    --tenant.running;
+    owner->stage = Stage::between;
+  }
   leases_.erase(event.lease);
 }
 
@@ -382,6 +390,9 @@ void Auditor::compare(const Seen& seen) {
                   to_text(book.charged));
     }
     if (book.stage == Stage::between) fail(3, id.text() + " is in no state");
+    if (book.stage == Stage::leased && book.granted != book.spec.gang)
+      fail(2, id.text() + " started with " + std::to_string(book.granted) + " of " +
+                  std::to_string(book.spec.gang) + " members");
   }
   if (seen.tasks.size() != tasks_.size()) fail(3, "the engine has another number of tasks");
   for (const Task& theirs : seen.tasks) {
@@ -392,7 +403,9 @@ void Auditor::compare(const Seen& seen) {
     const bool same = leased ? mine->stage == Stage::leased
                              : mine->stage == (theirs.state == TaskState::paused ? Stage::paused
                                                                                  : Stage::waiting);
-    if (!same || mine->lease != theirs.lease) fail(3, theirs.id.text() + " is in another state");
+    const bool same_leases = std::equal(mine->leases.begin(), mine->leases.end(),
+                                        theirs.leases.begin(), theirs.leases.end());
+    if (!same || !same_leases) fail(3, theirs.id.text() + " is in another state");
     if (mine->held != theirs.held || mine->charged != theirs.charged) {
       fail(9, theirs.id.text() + " has other money in the engine's books");
     }

@@ -3,6 +3,7 @@
 // of its own. The rules, numbered as the documents number them:
 //
 //    1  on every device the slices fit; a whole device is alone
+//    2  a gang starts whole or not at all
 //    3  an accepted task is in one state and ends once
 //    4  one live attempt per task; an old epoch changes nothing
 //    7  usage stays within the quota
@@ -13,7 +14,7 @@
 //   12  replay gives the same state (checked by whoever holds the journal)
 //   13  nothing idles that a task at the head of the queue fits
 //
-// 2 (gangs), 5 (backfill) and 6 (victims) wait for what they speak of. Pure.
+// 5 (backfill) and 6 (victims) wait for what they speak of. Pure.
 #pragma once
 
 #include <map>
@@ -62,7 +63,8 @@ class Auditor {
     TenantId tenant;
     TaskSpec spec;
     Stage stage = Stage::waiting;
-    LeaseId lease;
+    std::set<LeaseId> leases;  // live
+    std::int64_t granted = 0;  // members of this epoch
     Epoch epoch;
     Money held;
     Money rated;    // Σ net of its usage records

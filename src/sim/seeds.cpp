@@ -180,9 +180,9 @@ class SeedRun {
     const auto task = task_of(act);
     if (!task || !world_.up()) return;
     const Task* alive = world_.state().find_task(*task);
-    if (alive == nullptr || !alive->lease.valid()) return;
+    if (alive == nullptr || alive->leases.empty()) return;
     ReportEnded report;
-    report.lease = alive->lease;
+    report.lease = alive->leases.front();
     report.epoch = Epoch{alive->epoch.value - 1};
     report.ended_at = world_.clock().now();
     const engine::Answer answer = world_.ask(report);

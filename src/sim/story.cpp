@@ -108,7 +108,7 @@ void Story::tell(const Event& event, Instant at) {
     add(at, {plain("stop"), plain(name_of(tasks_.at(stop->lease))), plain(text_of(stop->reason))},
         true);
   } else if (const auto* requeued = std::get_if<TaskRequeued>(&event)) {
-    const bool resumed = requeued->reason == "resumed";
+    const bool resumed = requeued->cause == RequeueCause::resumed;
     add(at, {plain(resumed ? "resume" : "requeue"), plain(name_of(requeued->task))}, false);
   } else if (const auto* paused = std::get_if<TaskPaused>(&event)) {
     add(at, {plain("pause"), plain(name_of(paused->task))}, false);

@@ -111,7 +111,11 @@ CREATE TABLE leases(
   ended_ms INTEGER,
   stop_reason TEXT NOT NULL,
   device_time_ms INTEGER,
-  memory_peak_mib INTEGER
+  memory_peak_mib INTEGER,
+  rank INTEGER NOT NULL,
+  outcome TEXT NOT NULL,
+  exit_code INTEGER,
+  reason TEXT NOT NULL
 ) STRICT;
 CREATE INDEX leases_by_task ON leases(task_id);
 
@@ -218,6 +222,7 @@ CREATE VIEW v_leases AS
 SELECT 'l' || l.id AS lease, 't' || l.task_id AS task, n.name AS tenant, l.epoch,
        l.milli_ce / 1000.0 AS ce, l.billable_milli_ce / 1000.0 AS billable_ce, l.isolation,
        @l.granted@ AS granted, @l.started@ AS started, @l.ended@ AS ended, l.stop_reason,
+       l.rank, l.outcome, l.exit_code, l.reason,
        l.device_time_ms / 1000.0 AS device_time_s, l.memory_peak_mib,
        (SELECT group_concat(dn.name || '/' || d.node_index || ' ' || s.milli_device / 1000.0, ', ')
         FROM slices s JOIN devices d ON d.id = s.device_id JOIN nodes dn ON dn.id = d.node_id

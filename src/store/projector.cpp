@@ -53,10 +53,11 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
     "INSERT INTO tasks VALUES(?1,?2,?3,'waiting','none',NULL,'',?4,?5,?6,?7,?8,?9,?10,?11,?12,"    \
     "?13,?14,?15,NULL,NULL,NULL,0,0,0,(SELECT currency FROM tenants WHERE id=?2),'0','0','0',"     \
     "?16,?17)")                                                                                    \
-  X(grant_task, "UPDATE tasks SET state='starting', lease_id=?2, attempts=attempts+1 WHERE id=?1") \
+  X(grant_task, "UPDATE tasks SET state='starting', lease_id=?2, attempts=?3 WHERE id=?1")         \
   X(start_task,                                                                                    \
-    "UPDATE tasks SET state=CASE state WHEN 'starting' THEN 'running' ELSE state END, "            \
-    "started_ms=coalesce(started_ms, ?2) "                                                         \
+    "UPDATE tasks SET state=CASE WHEN state='starting' AND NOT EXISTS(SELECT 1 FROM leases l "     \
+    "WHERE l.task_id=tasks.id AND l.started_ms IS NULL AND l.ended_ms IS NULL) "                   \
+    "THEN 'running' ELSE state END, started_ms=coalesce(started_ms, ?2) "                          \
     "WHERE id=(SELECT task_id FROM leases WHERE id=?1)")                                           \
   X(stop_task,                                                                                     \
     "UPDATE tasks SET state='stopping' WHERE id=(SELECT task_id FROM leases WHERE id=?1)")         \
@@ -72,11 +73,14 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
     "exit_code=CASE WHEN started_ms IS NULL THEN NULL ELSE ?3 END, reason=?4, finished_ms=?5 "     \
     "WHERE id=?1")                                                                                 \
   X(insert_lease,                                                                                  \
-    "INSERT INTO leases SELECT ?1,?2,tenant_id,?3,?4,?5,?6,?7,NULL,NULL,NULL,'none',NULL,NULL "    \
+    "INSERT INTO leases SELECT ?1,?2,tenant_id,?3,?4,?5,?6,?7,NULL,NULL,NULL,'none',NULL,NULL,?8," \
+    "'none',NULL,'' "                                                                              \
     "FROM tasks WHERE id=?2")                                                                      \
   X(start_lease, "UPDATE leases SET started_ms=?2, stop_at_ms=?3, isolation=?4 WHERE id=?1")       \
   X(stop_lease, "UPDATE leases SET stop_reason=?2 WHERE id=?1")                                    \
-  X(end_lease, "UPDATE leases SET ended_ms=?2, device_time_ms=?3, memory_peak_mib=?4 WHERE id=?1") \
+  X(end_lease,                                                                                     \
+    "UPDATE leases SET ended_ms=?2, device_time_ms=?3, memory_peak_mib=?4, outcome=?5, "           \
+    "exit_code=CASE WHEN started_ms IS NULL THEN NULL ELSE ?6 END, reason=?7 WHERE id=?1")         \
   X(insert_slice, "INSERT INTO slices VALUES(?,?,?,?,?)")                                          \
   X(insert_usage, "INSERT INTO usage VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")                       \
   X(insert_transaction, "INSERT INTO transactions VALUES(?,?,?,?,?,?)")                            \
@@ -189,12 +193,13 @@ struct Projector::Statements {
   Result<void> on(const Record& record, const LeaseGranted& e) {
     LOAM_CHECK(update(insert_lease, e.task.text(), number(e.lease), number(e.task),
                       static_cast<std::int64_t>(e.epoch.value), e.ce.value, e.billable_ce.value,
-                      name(e.isolation), record.at));
+                      name(e.isolation), record.at, e.rank));
     std::int64_t position = 0;
     for (const Slice& slice : e.slices)
       LOAM_CHECK(insert_slice.run(number(e.lease), ++position, number(slice.device),
                                   slice.share.value, slice.memory.value));
-    return update(grant_task, e.task.text(), number(e.task), number(e.lease));
+    return update(grant_task, e.task.text(), number(e.task), number(e.lease),
+                  static_cast<std::int64_t>(e.epoch.value));
   }
 
   Result<void> on(const Record&, const AttemptStarted& e) {
@@ -226,7 +231,8 @@ struct Projector::Statements {
 
   Result<void> on(const Record&, const LeaseEnded& e) {
     LOAM_CHECK(update(end_lease, e.lease.text(), number(e.lease), e.ended_at, e.device_time.ms,
-                      e.memory_peak.value));
+                      e.memory_peak.value, name(e.verdict.outcome), e.verdict.exit_code,
+                      std::string_view(e.verdict.reason)));
     return update(end_task, e.lease.text(), number(e.lease), e.ended_at);
   }
 

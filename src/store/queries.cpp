@@ -130,15 +130,20 @@ Result<LeaseRow> read_lease(const Statement& statement) {
   row.stop_reason = columns.enumerator<StopReason>();
   row.device_time = columns.optional<Duration>();
   row.memory_peak = columns.optional<Mebibytes>();
+  row.rank = columns.integer();
+  row.outcome = columns.enumerator<TaskOutcome>();
+  row.exit_code = columns.optional_integer();
+  row.reason = columns.text();
   LOAM_CHECK(columns.done("lease " + row.id.text()));
   return row;
 }
 
 Result<std::vector<LeaseRow>> leases_of(Database& database, TaskId task) {
-  LOAM_TRY(query, database.prepare(
-                      "SELECT id, task_id, epoch, milli_ce, billable_milli_ce, isolation, "
-                      "granted_ms, started_ms, stop_at_ms, ended_ms, stop_reason, "
-                      "device_time_ms, memory_peak_mib FROM leases WHERE task_id = ? ORDER BY id"));
+  LOAM_TRY(query,
+           database.prepare("SELECT id, task_id, epoch, milli_ce, billable_milli_ce, isolation, "
+                            "granted_ms, started_ms, stop_at_ms, ended_ms, stop_reason, "
+                            "device_time_ms, memory_peak_mib, rank, outcome, exit_code, reason "
+                            "FROM leases WHERE task_id = ? ORDER BY id"));
   query.bind_all(number(task));
   LOAM_TRY(leases, read_all(query, read_lease));
   LOAM_TRY(slices,

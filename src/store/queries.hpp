@@ -80,8 +80,12 @@ struct LeaseRow {
   Instant started_at = Instant::never();
   Instant stop_at = Instant::never();
   Instant ended_at = Instant::never();
-  std::optional<Duration> device_time;   // measured; ended leases only
-  std::optional<Mebibytes> memory_peak;  // likewise
+  std::optional<Duration> device_time;      // measured; ended leases only
+  std::optional<Mebibytes> memory_peak;     // likewise
+  std::int64_t rank = 0;                    // in its gang
+  TaskOutcome outcome = TaskOutcome::none;  // of the attempt; none while it lives
+  std::optional<std::int64_t> exit_code;
+  std::string reason;
   std::vector<SliceRow> slices;
 };
 struct TaskDetail {

@@ -59,7 +59,7 @@ void FakeDaemon::start(TaskId task) {
   LeaseId lease;
   Epoch epoch;
   read([&](const engine::State& state, Instant) {
-    lease = state.tasks.at(task).lease;
+    lease = state.tasks.at(task).leases.front();
     epoch = state.tasks.at(task).epoch;
   });
   run(ReportStarted{lease, epoch, clock.now()});
@@ -68,7 +68,7 @@ void FakeDaemon::start(TaskId task) {
 void FakeDaemon::end(TaskId task, std::int64_t exit_code) {
   ReportEnded report;
   read([&](const engine::State& state, Instant) {
-    report.lease = state.tasks.at(task).lease;
+    report.lease = state.tasks.at(task).leases.front();
     report.epoch = state.tasks.at(task).epoch;
     report.started_at = state.leases.at(report.lease).started_at;
   });
@@ -218,7 +218,7 @@ void FakeDaemon::project(const Record& record) {
     task_of_[e->lease] = e->task;
     TaskRecord& task = tasks_.at(e->task);
     task.state = TaskState::starting;
-    ++task.attempts;
+    task.attempts = e->epoch.value;
     task.lease = LeaseRecord{
         e->lease,  e->ce,        e->billable_ce, boost::describe::enum_to_string(e->isolation, "?"),
         e->slices, std::nullopt, std::nullopt,   Duration{0}};

@@ -34,7 +34,7 @@ class RunTest : public DaemonTest {
     auto ran =
         std::async(std::launch::async, [this, words, shown] { return loam(words, {}, shown); });
     wait_until([](const engine::State& state) {
-      return state.tasks.count(TaskId{1}) != 0 && state.tasks.at(TaskId{1}).lease.valid();
+      return state.tasks.count(TaskId{1}) != 0 && !state.tasks.at(TaskId{1}).leases.empty();
     });
     daemon.start(TaskId{1});
     return ran;

@@ -38,6 +38,7 @@ void History::settle() {
   std::uint64_t before = 0;
   do {
     before = state_.sequence;
+    act(EndLost{});
     act(TimePassed{});
     act(SchedulePass{});
   } while (state_.sequence != before);
@@ -87,7 +88,7 @@ TaskId History::submit(TenantId tenant, const std::string& name, MilliDevice sha
 
 LeaseId History::lease_of(TaskId task) const {
   const Task* found = state_.find_task(task);
-  return found != nullptr ? found->lease : LeaseId{};
+  return found != nullptr && !found->leases.empty() ? found->leases.front() : LeaseId{};
 }
 
 void History::start(TaskId task) {

@@ -46,6 +46,14 @@ std::int64_t exit_code_of(const node::AttemptStatus& status) {
   return status.exit_code.value_or(0);
 }
 
+// Where the members of a gang find the first: all run on this node. The port is the task's own as
+// long as fewer than that many gangs live.
+std::string rendezvous_of(TaskId task) {
+  constexpr std::uint64_t first_port = 20'000;
+  constexpr std::uint64_t ports = 10'000;
+  return "127.0.0.1:" + std::to_string(first_port + task.value % ports);
+}
+
 node::SandboxMode sandbox_of(const std::string& text) {
   if (text == "bubblewrap") return node::SandboxMode::bubblewrap;
   if (text == "none") return node::SandboxMode::none;
@@ -132,6 +140,9 @@ void NodeExecutor::launch(const engine::State& state, const engine::LaunchEffect
   order.lease = lease->id.text();
   order.epoch = lease->epoch.value;
   order.restart = lease->epoch.value - 1;
+  order.rank = static_cast<std::uint32_t>(lease->rank);
+  order.size = static_cast<std::uint32_t>(spec.gang);
+  if (spec.gang > 1) order.rendezvous = rendezvous_of(task.id);
   order.argv = spec.command;
   order.environment = spec.environment;
   order.working_directory = spec.working_directory;
@@ -243,6 +254,8 @@ void NodeExecutor::stop(const engine::State& state, const engine::StopEffect& ef
     if (effect.reason == StopReason::paused) reason = "paused";
     if (effect.reason == StopReason::limit) reason = "time limit";
     if (effect.reason == StopReason::device_lost) reason = "device lost";
+    if (effect.reason == StopReason::preempted) reason = "preempted";
+    if (effect.reason == StopReason::gang) reason = "another member of its gang ended";
     const auto stopped = supervisor_->stop(name, effect.grace.ms, reason);
     if (stopped) return;
     if (stopped.error().kind == ErrorKind::not_found) {
