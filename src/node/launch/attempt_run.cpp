@@ -93,6 +93,7 @@ void AttemptRun::loop() {
       if (fd->valid()) waits.push_back({fd->get(), POLLIN, 0});
     }
     control_.add_waits(waits);
+    metadata_.add_waits(waits);
     if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return;
     pump(stdout_, false);
     pump(stderr_, false);
@@ -100,6 +101,7 @@ void AttemptRun::loop() {
     hear_inside();
     handle_signals();
     control_.serve([this](std::string_view line) { return answer(line); });
+    metadata_.serve({status_.attempt, deadline_});
     if (over_) break;
     const std::int64_t now_ns = boottime_ns();
     if (grace_end_ns_ != 0 && now_ns >= grace_end_ns_) {
@@ -263,8 +265,8 @@ void AttemptRun::begin_stop(std::int64_t grace_ms, const std::string& reason, co
   status_.notices.push_back({action, reason, now_ns, end_ns});
   const std::int64_t deadline_ms = wall_ms() + grace_ms;
   // The words of a spot handler: an action and a time.
-  const std::string deadline = to_text(Instant{deadline_ms});
-  const std::string notice = "{\"version\":1,\"action\":\"stop\",\"deadline\":\"" + deadline +
+  deadline_ = to_text(Instant{deadline_ms});
+  const std::string notice = "{\"version\":1,\"action\":\"stop\",\"deadline\":\"" + deadline_ +
                              "\",\"deadline_boottime_ns\":" + std::to_string(end_ns) +
                              ",\"grace_ms\":" + std::to_string(grace_ms) + "}\n";
   const std::string directory = path_ + "/" + attempt_files::notice_directory;

@@ -16,6 +16,7 @@
 #include "node/launch/file.hpp"
 #include "node/launch/inside.hpp"
 #include "node/launch/log.hpp"
+#include "node/launch/metadata.hpp"
 #include "node/launch/order.hpp"
 #include "node/launch/sandbox.hpp"
 #include "node/launch/status.hpp"
@@ -82,6 +83,7 @@ class AttemptRun {
   const Fd directory_;
   Fd pulse_;
   ControlServer control_;
+  MetadataServer metadata_;
 
   LaunchOrder order_;
   AttemptStatus status_;
@@ -104,6 +106,7 @@ class AttemptRun {
   bool over_ = false;
   std::optional<InsideReport> not_started_;
   std::optional<InsideReport> exit_report_;
+  std::string deadline_;           // of the stop that is going on, for the metadata address
   std::int64_t grace_end_ns_ = 0;  // boottime; 0: no stop is going on
   std::int64_t next_beat_ns_ = 0;
   std::int64_t forked_ns_ = 0;  // boottime; the program's process exists since then

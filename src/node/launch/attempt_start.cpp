@@ -194,6 +194,11 @@ Result<void> AttemptRun::prepare_directories() {
                                   order_.log_segments));
     stream->log = std::move(log);
   }
+  // Without it the notice still comes by file and by signal.
+  if (order_.network) {
+    if (auto listening = MetadataServer::listen()) metadata_ = std::move(*listening);
+    places_.metadata_url = metadata_.address();
+  }
   storage_ = std::make_unique<StorageMeter>(work_, checkpoint_, logs);
   return {};
 }

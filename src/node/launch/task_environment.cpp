@@ -21,6 +21,12 @@ std::vector<std::string> task_environment(const LaunchOrder& order, const TaskPl
   all["LOAM_SIZE"] = std::to_string(order.size);
   all["LOAM_CHECKPOINT_DIR"] = places.checkpoint_directory;
   all["LOAM_NOTICE"] = places.notice_file;
+  all.erase("LOAM_METADATA_URL");
+  if (!places.metadata_url.empty()) {
+    all["LOAM_METADATA_URL"] = places.metadata_url;
+    // Where EC2's own tools look; it also keeps tasks from the node's instance role.
+    all.try_emplace("AWS_EC2_METADATA_SERVICE_ENDPOINT", places.metadata_url);
+  }
   all.erase("LOAM_RENDEZVOUS");
   all.erase("LOAM_SLICE_PAGE");
   if (!order.rendezvous.empty()) all["LOAM_RENDEZVOUS"] = order.rendezvous;

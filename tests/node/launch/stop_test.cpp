@@ -33,6 +33,24 @@ TEST_F(Stop, a_task_reads_its_notice_saves_and_leaves_in_its_grace) {
   EXPECT_TRUE(read_file(path("a") + "/checkpoint/state").ok());
 }
 
+TEST_F(Stop, spot_handlers_read_the_notice_at_the_metadata_address) {
+  LaunchOrder wanted = shell("a",
+                             "address=${LOAM_METADATA_URL#http://}; ask() { "
+                             "exec 3<>/dev/tcp/${address%:*}/${address#*:}; printf 'GET "
+                             "/latest/meta-data/spot/instance-action HTTP/1.1\\r\\n\\r\\n' >&3; "
+                             "head -n 1 <&3; grep terminate <&3; }; "
+                             "trap 'ask; exit 0' TERM; ask; echo ready; "
+                             "while :; do sleep 0.05; done");
+  wanted.argv[0] = "/bin/bash";
+  start(wanted);
+  wait_output("a", "ready");
+  EXPECT_THAT(output("a"), HasSubstr("404 Not Found"));
+  ASSERT_TRUE(supervisor_->stop("a", 20'000, "").ok());
+  wait_end("a");
+  EXPECT_THAT(output("a"), HasSubstr("200 OK"));
+  EXPECT_THAT(output("a"), HasSubstr(R"({"action":"terminate","time":"20)"));
+}
+
 TEST_F(Stop, a_task_that_ignores_sigterm_is_killed_after_its_grace) {
   start(shell("a", "trap '' TERM; echo ready; while :; do sleep 0.05; done"));
   wait_output("a", "ready");
