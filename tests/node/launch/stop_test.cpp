@@ -38,7 +38,7 @@ TEST_F(Stop, spot_handlers_read_the_notice_at_the_metadata_address) {
                              "address=${LOAM_METADATA_URL#http://}; ask() { "
                              "exec 3<>/dev/tcp/${address%:*}/${address#*:}; printf 'GET "
                              "/latest/meta-data/spot/instance-action HTTP/1.1\\r\\n\\r\\n' >&3; "
-                             "head -n 1 <&3; grep terminate <&3; }; "
+                             "cat <&3; }; "
                              "trap 'ask; exit 0' TERM; ask; echo ready; "
                              "while :; do sleep 0.05; done");
   wanted.argv[0] = "/bin/bash";
