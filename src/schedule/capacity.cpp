@@ -5,13 +5,6 @@
 #include "base/assert.hpp"
 
 namespace loam::schedule {
-namespace {
-
-bool admits(const Demand& demand, const DeviceFacts& facts) {
-  return demand.device_type.empty() || demand.device_type == facts.type;
-}
-
-}  // namespace
 
 Capacity::KindKey Capacity::key_of(const DeviceFacts& facts) {
   const CeFactors& f = facts.factors;
@@ -78,7 +71,7 @@ std::optional<Placement> Capacity::best_fit(const Demand& demand) const {
   std::optional<Placement> best;
   std::int64_t best_waste = std::numeric_limits<std::int64_t>::max();
   for (const auto& [key, kind] : kinds_) {
-    if (!admits(demand, kind.facts)) continue;
+    if (!admits(demand, kind.facts.type)) continue;
     const std::optional<Placement> found = best_of_kind(kind, demand);
     if (!found) continue;
     // Worth taken in general CE: a small piece of a big card may cost the pool more than all of a
@@ -107,7 +100,7 @@ std::vector<Capacity::Fit> Capacity::fits_when_empty(const Demand& demand) const
     return fits;
   }
   for (const auto& [key, kind] : kinds_) {
-    if (kind.healthy > 0 && admits(demand, kind.facts)) consider(kind);
+    if (kind.healthy > 0 && admits(demand, kind.facts.type)) consider(kind);
   }
   return fits;
 }
@@ -123,7 +116,7 @@ bool Capacity::could_hold(const Demand& demand) const {
     return entry.known && entry.placeable && holds(*entry.kind);
   }
   for (const auto& [key, kind] : kinds_) {
-    if (!kind.levels.empty() && admits(demand, kind.facts) && holds(kind)) return true;
+    if (!kind.levels.empty() && admits(demand, kind.facts.type) && holds(kind)) return true;
   }
   return false;
 }

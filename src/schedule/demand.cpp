@@ -1,5 +1,7 @@
 #include "schedule/demand.hpp"
 
+#include <algorithm>
+
 #include "base/assert.hpp"
 
 namespace loam::schedule {
@@ -12,6 +14,12 @@ Placement needs_on(const Demand& demand, const DeviceFacts& facts) {
   needs.ce = demand.ce ? *demand.ce : ce_of(needs.share, worth);
   needs.memory = demand.memory ? *demand.memory : memory_of(needs.share, facts.memory);
   return needs;
+}
+
+bool admits(const Demand& demand, const std::string& type) {
+  if (!demand.device_type.empty() && demand.device_type != type) return false;
+  const auto& types = demand.device_types;
+  return types.empty() || std::find(types.begin(), types.end(), type) != types.end();
 }
 
 }  // namespace loam::schedule

@@ -1,20 +1,35 @@
-// What a waiting task needs of a pool, in the scheduler's terms. Pure.
+// What a waiting task needs of a pool, in the scheduler's terms, and what it gets. Pure.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "domain/task.hpp"
 
 namespace loam::schedule {
 
 struct Demand {
-  std::optional<MilliCe> ce;  // exactly one of ce and share is set
+  std::optional<MilliCe> ce;  // at most one of ce and share is set; both absent: devices = 0
   std::optional<MilliDevice> share;
   std::optional<Mebibytes> memory;  // absent: in proportion to the share
   DeviceId device;                  // a certain device; none: any
   std::string device_type;          // empty: any
   WorkClass work_class = WorkClass::general;
+
+  // Slices, each on a device of its own, of one kind and one node; ce, share and memory are those
+  // of one slice. 0: the host alone. One slice whose CE no single device has is split over several
+  // devices instead ("aggregated").
+  std::int64_t devices = 1;
+  MilliCpu cpu;           // of the host, for all slices together
+  Mebibytes host_memory;  // alike
+  std::vector<std::string>
+      device_types;                 // allowed ones; empty: any. device_type narrows it further
+  std::string region;               // empty: any
+  std::vector<std::string> labels;  // the node bears all of these
+  bool exclusive = false;           // no neighbours on the devices taken
+
+  friend bool operator==(const Demand&, const Demand&) = default;
 };
 
 // Where one slice goes and what it takes.
@@ -23,9 +38,34 @@ struct Placement {
   MilliDevice share;
   Mebibytes memory;
   MilliCe ce;  // bought: what was asked, or the share's worth
+  NodeId node;
+
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+// What a logical unit takes of one host besides devices.
+struct HostShare {
+  NodeId node;
+  MilliCpu cpu;
+  Mebibytes memory;
+
+  friend bool operator==(const HostShare&, const HostShare&) = default;
+};
+
+// A place for a whole logical unit: its slices, and the hosts they are on.
+struct UnitPlacement {
+  std::vector<Placement> slices;
+  std::vector<HostShare> hosts;
+  bool exclusive = false;
+
+  friend bool operator==(const UnitPlacement&, const UnitPlacement&) = default;
 };
 
 // What `demand` takes of a device of this kind when it is empty; may be more than it has.
+// Requires that ce or share is set.
 Placement needs_on(const Demand& demand, const DeviceFacts& facts);
+
+// Whether devices of `type` may serve the demand.
+bool admits(const Demand& demand, const std::string& type);
 
 }  // namespace loam::schedule

@@ -1,0 +1,340 @@
+#include "schedule/gang_search.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "base/assert.hpp"
+
+namespace loam::schedule {
+namespace {
+
+// Nodes that the exact search looks at; with more to choose from, the greedy one finds a place.
+constexpr std::size_t exact_nodes_max = 48;
+// Nodes on which all members together are tried.
+constexpr std::size_t single_nodes_max = 128;
+
+}  // namespace
+
+GangSearch::GangSearch(const Trial& trial, const std::vector<Demand>& members,
+                       const GangOptions& options)
+    : trial_(trial), in_(*trial.pool().inside_), members_(members), options_(options) {
+  in_.make_scorer_ready();
+  shapes_.reserve(members.size());
+  std::map<std::string, std::size_t> by_key;
+  std::vector<std::size_t> shape_of(members.size());
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const auto [at, fresh] = by_key.try_emplace(key_of(members[i]), shapes_.size());
+    if (fresh) {
+      shapes_.emplace_back();
+      shapes_.back().demand = members[i];
+    }
+    shape_of[i] = at->second;
+  }
+  for (std::size_t i = 0; i < members.size(); ++i) order_.push_back({i, nullptr, false});
+  const auto size = [&](std::size_t i) {
+    const Demand& d = members[i];
+    const std::int64_t each = d.share ? d.share->value : (d.ce ? d.ce->value : 0);
+    return std::tuple(d.devices, each, d.cpu.value, d.host_memory.value);
+  };
+  std::stable_sort(order_.begin(), order_.end(), [&](const Member& a, const Member& b) {
+    if (shape_of[a.at] == shape_of[b.at]) return false;
+    const auto sizes = std::pair(size(a.at), size(b.at));
+    return sizes.first != sizes.second ? sizes.first > sizes.second
+                                       : shape_of[a.at] < shape_of[b.at];
+  });
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    order_[i].shape = &shapes_[shape_of[order_[i].at]];
+    order_[i].as_before = i > 0 && order_[i].shape == order_[i - 1].shape;
+  }
+}
+
+std::int64_t GangSearch::fewest_pieces(const Pool& pool, const Demand& demand) {
+  std::int64_t fewest = 0;
+  for (const DeviceKind& kind : pool.inside_->kinds) {
+    if (!admits(demand, kind.facts.type)) continue;
+    const std::int64_t worth = kind.facts.factors.of(demand.work_class).value;
+    std::int64_t pieces = (demand.ce->value + worth - 1) / worth;
+    if (demand.memory && kind.memory_max_mib > 0) {
+      const std::int64_t memory = kind.memory_max_mib;
+      pieces = std::max(pieces, (demand.memory->value + memory - 1) / memory);
+    }
+    if (fewest == 0 || pieces < fewest) fewest = pieces;
+  }
+  return fewest;
+}
+
+void GangSearch::add_node(std::uint64_t id, std::uint32_t site, std::int64_t cpu,
+                          std::int64_t memory, const std::vector<OpenSlot>& slots) {
+  Node node{id, site, cpu, memory, {}, {}, 0};
+  for (const OpenSlot& open : slots) {
+    node.slots.push_back(open.slot);
+    node.devices.push_back(open.device);
+  }
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    if (!order_[i].as_before) node.room = std::max(node.room, room_for(node, i));
+  }
+  if (node.room > 0) nodes_.push_back(std::move(node));
+}
+
+// Every touched node, and of each state as many nodes as there are members.
+void GangSearch::gather() {
+  std::vector<OpenSlot> slots;
+  for (const auto& [id, touched] : trial_.nodes_) {
+    trial_.slots_on(id, slots);
+    const auto [site, cpu, memory] = trial_.host_of(id);
+    add_node(id, site, cpu, memory, slots);
+  }
+  for (const StateRef ref : in_.states.live()) {
+    const NodeState& state = in_.states.at(ref);
+    std::size_t wanted = members_.size();
+    for (const std::uint64_t id : state.nodes) {
+      if (wanted == 0) break;
+      if (trial_.nodes_.contains(id)) continue;
+      in_.slots_of(in_.nodes[id - 1], slots);
+      const std::size_t before = nodes_.size();
+      add_node(id, state.site, state.cpu_milli, state.memory_mib, slots);
+      if (nodes_.size() == before) break;  // nobody fits here, nor on its likes
+      --wanted;
+    }
+  }
+  // The order of states is an accident; that of ids is not.
+  std::sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) { return a.id < b.id; });
+}
+
+// How many copies of the member the node's figures allow; exact for members of one device.
+std::int64_t GangSearch::room_for(const Node& node, std::size_t member) const {
+  Shape& shape = *order_[member].shape;
+  const Demand& demand = shape.demand;
+  if (!in_.site_allowed(shape, node.site)) return 0;
+  auto copies = static_cast<std::int64_t>(members_.size());
+  if (demand.cpu.value > 0) copies = std::min(copies, node.cpu_milli / demand.cpu.value);
+  if (demand.host_memory.value > 0)
+    copies = std::min(copies, node.memory_mib / demand.host_memory.value);
+  if (node.cpu_milli < 0 || node.memory_mib < 0) return 0;
+  if (demand.devices == 0 || copies <= 0) return std::max<std::int64_t>(0, copies);
+  std::int64_t places = 0;
+  std::int64_t devices = 0;
+  for (std::size_t i = 0; i < node.slots.size(); ++i) {
+    const DeviceSlot& slot = node.slots[i];
+    if (demand.device.valid() && demand.device.value != node.devices[i]) continue;
+    const KindNeed& want = in_.need(shape, slot.kind);
+    if (!in_.has_room(shape, slot, want)) continue;
+    ++devices;
+    std::int64_t here = demand.exclusive ? 1 : slot.free_milli / want.milli;
+    if (want.mib > 0) here = std::min(here, slot.free_mib / want.mib);
+    places += here;
+  }
+  if (devices < demand.devices) return 0;
+  return std::min(copies, places / demand.devices);
+}
+
+bool GangSearch::may_hold_all(const Node& node) const {
+  std::int64_t cpu = 0;
+  std::int64_t memory = 0;
+  std::int64_t milli = 0;
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    const Demand& demand = order_[i].shape->demand;
+    if (!order_[i].as_before && room_for(node, i) == 0) return false;
+    cpu += demand.cpu.value;
+    memory += demand.host_memory.value;
+    std::int64_t least = 0;
+    for (const DeviceSlot& slot : node.slots) {
+      const KindNeed& want = in_.need(*order_[i].shape, slot.kind);
+      if (want.possible && (least == 0 || want.milli < least)) least = want.milli;
+    }
+    milli += least * demand.devices;
+  }
+  const NodeView view{node.cpu_milli, node.memory_mib, node.slots};
+  return cpu <= node.cpu_milli && memory <= node.memory_mib && milli <= view.free_milli();
+}
+
+std::size_t GangSearch::pack(Trial& trial, const Node& node, Places& places) const {
+  std::size_t packed = 0;
+  bool failed = false;
+  for (const Member& member : order_) {
+    if (places[member.at] || (failed && member.as_before)) continue;
+    auto place = trial.find_on(NodeId{node.id}, members_[member.at]);
+    failed = !place;
+    if (failed) continue;
+    trial.take(*place);
+    places[member.at] = std::move(place);
+    ++packed;
+  }
+  return packed;
+}
+
+std::optional<GangSearch::Places> GangSearch::on_one_node() {
+  std::vector<const Node*> able;
+  for (const Node& node : nodes_) {
+    if (may_hold_all(node)) able.push_back(&node);
+  }
+  // The fullest first: what is roomy stays so.
+  const auto remaining = [](const Node* node) {
+    return node->cpu_milli + 16 * NodeView{0, 0, node->slots}.free_milli();
+  };
+  std::stable_sort(able.begin(), able.end(),
+                   [&](const Node* a, const Node* b) { return remaining(a) < remaining(b); });
+  if (able.size() > single_nodes_max) able.resize(single_nodes_max);
+  for (const Node* node : able) {
+    Places places(members_.size());
+    Trial trial(trial_);
+    if (pack(trial, *node, places) == members_.size()) return places;
+    auto exact = exactly({node});
+    if (exact) return exact;
+  }
+  return std::nullopt;
+}
+
+// Node after node, always the one that takes most of the rest; the last is the fullest that takes
+// all that is left. For equal members on nodes with room for them this is the fewest nodes.
+std::optional<GangSearch::Places> GangSearch::on_few_nodes(const std::vector<const Node*>& nodes) {
+  Places places(members_.size());
+  Trial trial(trial_);
+  std::vector<const Node*> left = nodes;
+  std::stable_sort(left.begin(), left.end(), [](const Node* a, const Node* b) {
+    return a->room != b->room ? a->room > b->room : a->slots.size() < b->slots.size();
+  });
+  std::size_t missing = members_.size();
+  std::size_t next = 0;
+  while (missing > 0 && next < left.size()) {
+    // Of the nodes with room for all that is missing, the one with the least.
+    std::size_t pick = next;
+    while (pick + 1 < left.size() && left[pick + 1]->room >= static_cast<std::int64_t>(missing))
+      ++pick;
+    std::swap(left[next], left[pick]);
+    const Node* node = left[next++];
+    // What was swapped in keeps the order of the rest.
+    std::stable_sort(left.begin() + static_cast<std::ptrdiff_t>(next), left.end(),
+                     [](const Node* a, const Node* b) { return a->room > b->room; });
+    missing -= pack(trial, *node, places);
+  }
+  if (missing > 0) return std::nullopt;
+  return places;
+}
+
+// --- Exact search ------------------------------------------------------------------------------
+
+std::optional<GangSearch::Places> GangSearch::exactly(std::vector<const Node*> nodes) {
+  if (options_.steps_max == 0) return std::nullopt;
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [](const Node* a, const Node* b) { return a->room > b->room; });
+  if (nodes.size() > exact_nodes_max) nodes.resize(exact_nodes_max);
+  std::vector<Node> books;
+  for (const Node* node : nodes) books.push_back(*node);
+  Places places(members_.size());
+  steps_left_ = options_.steps_max;
+  if (!place_rest(books, 0, {0, 0}, places)) return std::nullopt;
+  return places;
+}
+
+bool GangSearch::place_rest(std::vector<Node>& nodes, std::size_t depth,
+                            std::pair<std::size_t, std::size_t> from, Places& places) {
+  if (depth == order_.size()) return true;
+  // Equal members are interchangeable: each goes no earlier than the one before it.
+  const auto [first_node, first_slot] = order_[depth].as_before ? from : std::pair(0UL, 0UL);
+  for (std::size_t node = first_node; node < nodes.size(); ++node) {
+    if (place_here(nodes, depth, node, node == first_node ? first_slot : 0, places)) return true;
+    if (steps_left_ <= 0) return false;
+  }
+  return false;
+}
+
+// Tries the member at each device of the node (one device), or at the fullest that hold it
+// (several: of each kind).
+bool GangSearch::place_here(std::vector<Node>& nodes, std::size_t depth, std::size_t at,
+                            std::size_t first_slot, Places& places) {
+  const Member& member = order_[depth];
+  Shape& shape = *member.shape;
+  const Demand& demand = shape.demand;
+  Node& node = nodes[at];
+  if (demand.cpu.value > node.cpu_milli || demand.host_memory.value > node.memory_mib) return false;
+  if (!in_.site_allowed(shape, node.site)) return false;
+  const auto wanted = static_cast<std::size_t>(demand.devices);
+  std::vector<std::vector<std::size_t>> ways;
+  if (wanted == 0) ways.emplace_back();
+  std::map<KindIndex, std::vector<std::pair<std::int32_t, std::size_t>>> by_kind;
+  for (std::size_t i = wanted == 1 ? first_slot : 0; i < node.slots.size() && wanted > 0; ++i) {
+    if (demand.device.valid() && demand.device.value != node.devices[i]) continue;
+    if (!in_.has_room(shape, node.slots[i], in_.need(shape, node.slots[i].kind))) continue;
+    if (wanted == 1) {
+      const bool seen = std::any_of(ways.begin(), ways.end(), [&](const auto& way) {
+        return node.slots[way[0]] == node.slots[i];
+      });
+      if (!seen || member.as_before) ways.push_back({i});
+    } else {
+      by_kind[node.slots[i].kind].emplace_back(node.slots[i].free_milli, i);
+    }
+  }
+  for (auto& [kind, room] : by_kind) {
+    if (room.size() < wanted) continue;
+    std::sort(room.begin(), room.end());
+    std::vector<std::size_t> way;
+    for (std::size_t i = 0; i < wanted; ++i) way.push_back(room[i].second);
+    ways.push_back(std::move(way));
+  }
+  for (const std::vector<std::size_t>& way : ways) {
+    if (--steps_left_ < 0) return false;
+    const Node before = node;
+    UnitPlacement place;
+    place.exclusive = demand.exclusive;
+    for (const std::size_t i : way) {
+      DeviceSlot& slot = node.slots[i];
+      const KindNeed& want = in_.need(shape, slot.kind);
+      place.slices.push_back({DeviceId{node.devices[i]}, MilliDevice{want.milli},
+                              Mebibytes{want.mib}, MilliCe{want.ce}, NodeId{node.id}});
+      slot.free_milli = demand.exclusive ? 0 : slot.free_milli - want.milli;
+      slot.free_mib = demand.exclusive ? 0 : slot.free_mib - want.mib;
+    }
+    node.cpu_milli -= demand.cpu.value;
+    node.memory_mib -= demand.host_memory.value;
+    place.hosts.push_back({NodeId{node.id}, demand.cpu, demand.host_memory});
+    places[member.at] = std::move(place);
+    if (place_rest(nodes, depth + 1, {at, way.size() == 1 ? way[0] : 0}, places)) return true;
+    node = before;
+    places[member.at].reset();
+  }
+  return false;
+}
+
+// --- From near to far --------------------------------------------------------------------------
+
+std::size_t GangSearch::nodes_used(const Places& places) {
+  std::vector<std::uint64_t> ids;
+  for (const auto& place : places) ids.push_back(place->hosts.front().node.value);
+  std::sort(ids.begin(), ids.end());
+  return static_cast<std::size_t>(std::unique(ids.begin(), ids.end()) - ids.begin());
+}
+
+std::optional<GangSearch::Places> GangSearch::within(const std::vector<const Node*>& nodes) {
+  auto places = on_few_nodes(nodes);
+  return places ? places : exactly(nodes);
+}
+
+std::optional<GangPlacement> GangSearch::run() {
+  gather();
+  const auto answer = [](const Places& places, Nearness nearness) {
+    GangPlacement found;
+    found.nearness = nearness;
+    for (const auto& place : places) found.members.push_back(*place);
+    return found;
+  };
+  if (const auto places = on_one_node()) return answer(*places, Nearness::one_node);
+  if (options_.farthest == Nearness::one_node) return std::nullopt;
+  std::map<std::string, std::vector<const Node*>> regions;
+  for (const Node& node : nodes_) regions[in_.sites[node.site].region].push_back(&node);
+  std::optional<Places> best;
+  for (const auto& [region, nodes] : regions) {
+    auto places = within(nodes);
+    if (places && (!best || nodes_used(*places) < nodes_used(*best))) best = std::move(places);
+  }
+  if (best) return answer(*best, Nearness::one_region);
+  if (options_.farthest == Nearness::one_region || regions.size() < 2) return std::nullopt;
+  std::vector<const Node*> all;
+  for (const Node& node : nodes_) all.push_back(&node);
+  const auto places = within(all);
+  if (!places) return std::nullopt;
+  return answer(*places, Nearness::anywhere);
+}
+
+}  // namespace loam::schedule
