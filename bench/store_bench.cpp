@@ -81,7 +81,7 @@ class Traffic {
 
   Result<void> found() {
     LOAM_CHECK(loop_.recover());
-    send(AttachNode{"n1", "lab", MilliCpu{64'000}, Mebibytes{1 << 20}});
+    send(AttachNode{"n1", "lab", {}, {}});
     for (std::size_t i = 0; i < clients; ++i) {
       DeviceFacts facts;
       facts.uuid = "GPU-" + std::to_string(i);

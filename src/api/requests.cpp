@@ -70,6 +70,8 @@ Result<void> take_resources(const TaskRequest& asked, ResourceRequest& out) {
   out.devices = asked.devices;
   out.device = asked.device;
   out.device_type = asked.device_type;
+  out.region = asked.region;
+  out.labels = asked.labels;
   return {};
 }
 

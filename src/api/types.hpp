@@ -41,6 +41,8 @@ struct TaskRequest {
   std::int64_t devices = 1;
   std::string device;
   std::string device_type;
+  std::string region;
+  std::vector<std::string> labels;  // the node bears all of these
   std::string work_class = "general";
   std::string isolation = "any";
   std::string mode = "strict";
@@ -60,17 +62,18 @@ struct TaskRequest {
 BOOST_DESCRIBE_STRUCT(TaskRequest, (),
                       (tenant, name, command, image, working_directory, mounts, env, secrets, ports,
                        deadline, recurrence, segments, gang, ce, share, memory, bandwidth, devices,
-                       device, device_type, work_class, isolation, mode, cpu, host_memory, project,
-                       environment, model, tags, purchase_model, tariff, service_class, time, grace,
-                       restarts_max))
+                       device, device_type, region, labels, work_class, isolation, mode, cpu,
+                       host_memory, project, environment, model, tags, purchase_model, tariff,
+                       service_class, time, grace, restarts_max))
 
 struct QuoteView {
   std::string tenant;
   std::string device;
   std::string device_type;
-  double share = 0;  // of the device, 0–1; for people and scripts, never for money
-  std::int64_t memory_mib = 0;
-  std::string ce;
+  std::int64_t devices = 1;     // slices in all: members × devices
+  double share = 0;             // of each device, 0–1; for people and scripts, never for money
+  std::int64_t memory_mib = 0;  // of each
+  std::string ce;               // of all together
   std::string billable_ce;
   std::string ce_per_gibibyte;
   std::string currency;
@@ -85,7 +88,7 @@ struct QuoteView {
   std::string tariff;
 };
 BOOST_DESCRIBE_STRUCT(QuoteView, (),
-                      (tenant, device, device_type, share, memory_mib, ce, billable_ce,
+                      (tenant, device, device_type, devices, share, memory_mib, ce, billable_ce,
                        ce_per_gibibyte, currency, unit_price, discount_percent, per_hour, at_most,
                        limit_ms, starts_now, waits_for, purchase_model, tariff))
 

@@ -131,6 +131,7 @@ QuoteView view_of(const engine::Quote& quote, const std::string& tenant) {
   view.tenant = tenant;
   view.device = quote.device;
   view.device_type = quote.device_type;
+  view.devices = quote.devices;
   view.share = fraction(quote.share);
   view.memory_mib = quote.memory.value;
   view.ce = to_text(quote.ce);

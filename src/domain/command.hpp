@@ -14,8 +14,9 @@ namespace loam {
 struct AttachNode {
   std::string name;
   std::string region;
-  MilliCpu cpu;
-  Mebibytes memory;
+  MilliCpu cpu;      // to be lent; 0: not counted
+  Mebibytes memory;  // likewise
+  std::vector<std::string> labels{};
 };
 struct AttachDevice {
   std::string node;

@@ -73,11 +73,16 @@ struct Node {
   NodeId id;
   std::string name;
   std::string region;
-  MilliCpu cpu;
-  Mebibytes memory;  // host memory
+  std::vector<std::string> labels;
+  MilliCpu cpu;      // to be lent; 0: not stated, so not counted
+  Mebibytes memory;  // host memory, likewise
   std::vector<DeviceId> devices;
+  // What active leases hold.
+  MilliCpu cpu_used;
+  Mebibytes memory_used;
 };
-BOOST_DESCRIBE_STRUCT(Node, (), (id, name, region, cpu, memory, devices))
+BOOST_DESCRIBE_STRUCT(Node, (),
+                      (id, name, region, labels, cpu, memory, devices, cpu_used, memory_used))
 
 // "n1/0": node name and index, how people point at a device besides its UUID.
 std::string device_name(const Node& node, const Device& device);

@@ -23,15 +23,17 @@ namespace loam {
   static constexpr const char* type = name_text; \
   static constexpr int version = version_number;
 
+// Also: the same node again with other figures, after a restart.
 struct NodeAttached {
   LOAM_EVENT("node_attached", 1)
   NodeId node;
   std::string name;
   std::string region;
+  std::vector<std::string> labels;
   MilliCpu cpu;
   Mebibytes memory;
 };
-BOOST_DESCRIBE_STRUCT(NodeAttached, (), (node, name, region, cpu, memory))
+BOOST_DESCRIBE_STRUCT(NodeAttached, (), (node, name, region, labels, cpu, memory))
 
 // Also: the same device again with other facts (calibrated, new driver), when it holds no lease.
 struct DeviceAttached {
@@ -101,12 +103,15 @@ struct LeaseGranted {
   Epoch epoch;
   std::int64_t rank = 0;
   std::vector<Slice> slices;
+  MilliCpu cpu;
+  Mebibytes host_memory;
   MilliCe ce;
   MilliCe billable_ce;
   Isolation isolation = Isolation::software;
 };
 BOOST_DESCRIBE_STRUCT(LeaseGranted, (),
-                      (lease, task, epoch, rank, slices, ce, billable_ce, isolation))
+                      (lease, task, epoch, rank, slices, cpu, host_memory, ce, billable_ce,
+                       isolation))
 
 struct AttemptStarted {
   LOAM_EVENT("attempt_started", 1)

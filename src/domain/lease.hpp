@@ -25,10 +25,12 @@ struct Lease {
   TaskId task;
   TenantId tenant;
   Epoch epoch;
-  std::int64_t rank = 0;  // in its gang; a lone task has rank 0 only
-  std::vector<Slice> slices;
-  MilliCe ce;           // bought: what the task asked, or its share in CE
-  MilliCe billable_ce;  // max(bought, device memory × the rate card's CE per GiB)
+  std::int64_t rank = 0;      // in its gang; a lone task has rank 0 only
+  std::vector<Slice> slices;  // on one node
+  MilliCpu cpu;               // of that node's
+  Mebibytes host_memory;      // likewise
+  MilliCe ce;                 // bought: what the task asked, or its share in CE
+  MilliCe billable_ce;        // max(bought, device memory × the rate card's CE per GiB)
   Isolation isolation = Isolation::software;
   Instant granted_at;
   // Instant::never() until the program runs; what never started costs nothing.
@@ -46,8 +48,8 @@ struct Lease {
   bool started() const { return started_at != Instant::never(); }
 };
 BOOST_DESCRIBE_STRUCT(Lease, (),
-                      (id, task, tenant, epoch, rank, slices, ce, billable_ce, isolation,
-                       granted_at, started_at, stop_at, stopping, billed_until, segment_start,
-                       segment_card, segment_list, segment_net))
+                      (id, task, tenant, epoch, rank, slices, cpu, host_memory, ce, billable_ce,
+                       isolation, granted_at, started_at, stop_at, stopping, billed_until,
+                       segment_start, segment_card, segment_list, segment_net))
 
 }  // namespace loam

@@ -30,9 +30,12 @@ struct ResourceRequest {
   std::optional<MilliDevice> share;      // of one device
   std::optional<Mebibytes> memory;       // device memory; default: in proportion to the share
   std::optional<MilliDevice> bandwidth;  // copy bandwidth share; default: the compute share
-  std::int64_t devices = 1;              // devices that act as one logical unit
-  std::string device;                    // a certain device, by UUID or node/index; empty: any
-  std::string device_type;               // a certain device type; empty: any
+  // Devices that act as one logical unit; CE, share and memory are of each.
+  std::int64_t devices = 1;
+  std::string device;               // a certain device, by UUID or node/index; empty: any
+  std::string device_type;          // a certain device type; empty: any
+  std::string region;               // of the node; empty: any
+  std::vector<std::string> labels;  // the node bears all of these
   WorkClass work_class = WorkClass::general;
   Isolation isolation = Isolation::any;
   ShareMode mode = ShareMode::strict;
@@ -42,8 +45,8 @@ struct ResourceRequest {
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
 BOOST_DESCRIBE_STRUCT(ResourceRequest, (),
-                      (ce, share, memory, bandwidth, devices, device, device_type, work_class,
-                       isolation, mode, cpu, host_memory))
+                      (ce, share, memory, bandwidth, devices, device, device_type, region, labels,
+                       work_class, isolation, mode, cpu, host_memory))
 
 struct Mount {
   std::string source;  // absolute path on the node

@@ -1,6 +1,5 @@
 // Decisions on leases: placement, what nodes report of attempts, what the clock brings.
 #include <algorithm>
-#include <span>
 
 #include "base/assert.hpp"
 #include "billing/accounts.hpp"
@@ -24,14 +23,16 @@ Decision stale(LeaseId id) {
 }
 
 // Tries one task on `places`, one a member; true when the draft now holds its leases.
-bool grant(Draft& draft, const Task& task, std::span<const schedule::Placement> places) {
+bool grant(Draft& draft, const Task& task, const std::vector<schedule::UnitPlacement>& places) {
   const State& state = draft.state();
   const Tenant& tenant = state.tenant(task.tenant);
   const RateCard* card = state.rates.at(tenant.spec.currency, draft.now());
   LOAM_ASSERT(card != nullptr);  // there was one at submission
   MilliCe all;
-  for (const schedule::Placement& place : places)
-    all += billing::billable_ce(place.ce, place.memory, *card);
+  for (const schedule::UnitPlacement& place : places) {
+    const Bought unit = bought({place});
+    all += billing::billable_ce(unit.ce, unit.memory, *card);
+  }
   const Duration rest = task.spec.limit - task.run_time;
   const Money needed = most_it_costs(state, draft.now(), tenant, all, rest, task.spec.grace);
   if (needed > task.held) {
@@ -43,16 +44,22 @@ bool grant(Draft& draft, const Task& task, std::span<const schedule::Placement> 
         billing::hold(TransactionId{draft.next().transaction++}, tenant.id, task.id, more)});
   }
   std::int64_t rank = 0;
-  for (const schedule::Placement& place : places) {
+  for (const schedule::UnitPlacement& place : places) {
+    const Bought unit = bought({place});
     LeaseGranted granted;
     granted.lease = LeaseId{draft.next().lease++};
     granted.task = task.id;
     granted.epoch = Epoch{task.epoch.value + 1};
     granted.rank = rank++;
-    granted.slices = {{place.device, place.share, place.memory}};
-    granted.ce = place.ce;
-    granted.billable_ce = billing::billable_ce(place.ce, place.memory, *card);
-    granted.isolation = place.share == whole_device ? Isolation::hardware : Isolation::software;
+    granted.isolation = Isolation::hardware;
+    for (const schedule::Placement& slice : place.slices) {
+      granted.slices.push_back({slice.device, slice.share, slice.memory});
+      if (slice.share != whole_device) granted.isolation = Isolation::software;
+    }
+    granted.cpu = place.hosts.front().cpu;
+    granted.host_memory = place.hosts.front().memory;
+    granted.ce = unit.ce;
+    granted.billable_ce = billing::billable_ce(unit.ce, unit.memory, *card);
     draft.add(std::move(granted));
   }
   draft.subject(task.id.text());
@@ -257,15 +264,16 @@ Decision decide_on(const State& state, Instant now, const SchedulePass&) {
     const Task& task = state.tasks.at(id);
     const DemandAnswer wanted = demand_of(state, task.spec);
     if (wanted.reject) continue;
-    const auto place = state.capacity.best_fit(wanted.demand);
-    if (!place) {
+    const auto places = find_places(state, wanted, task.spec.gang);
+    if (!places) {
       // What no device in service could hold waits for one without holding up the others.
-      if (!state.capacity.could_hold(wanted.demand)) continue;
+      if (!state.pool.could_hold(wanted.demand)) continue;
       break;  // first come, first served: what comes later does not overtake
     }
     // A tenant at its own limit holds nobody else back.
-    if (over_quota(state.tenant(tenant_id), place->ce, place->memory)) continue;
-    if (grant(draft, task, {&*place, 1})) break;
+    const Bought all = bought(*places);
+    if (over_quota(state.tenant(tenant_id), all.ce, all.memory)) continue;
+    if (grant(draft, task, *places)) break;
   }
   return draft.done();
 }

@@ -45,7 +45,13 @@ std::optional<Reject> validate(const DeviceFacts& facts) {
 Decision decide_on(const State& state, Instant now, const AttachNode& asked) {
   Draft draft(state, now);
   if (const auto found = state.node_by_name.find(asked.name); found != state.node_by_name.end()) {
-    draft.subject(found->second.text());  // attached already: the same node after a restart
+    const Node& node = state.node(found->second);
+    draft.subject(node.id.text());
+    const bool same = node.region == asked.region && node.labels == asked.labels &&
+                      node.cpu == asked.cpu && node.memory == asked.memory;
+    if (!same)
+      draft.add(
+          NodeAttached{node.id, asked.name, asked.region, asked.labels, asked.cpu, asked.memory});
     return draft.done();
   }
   if (!is_name(asked.name)) {
@@ -53,7 +59,7 @@ Decision decide_on(const State& state, Instant now, const AttachNode& asked) {
                             "use 1 to 63 of a-z, 0-9 and '-', starting with a letter"});
   }
   const NodeId id{state.nodes.size() + 1};
-  draft.add(NodeAttached{id, asked.name, asked.region, asked.cpu, asked.memory});
+  draft.add(NodeAttached{id, asked.name, asked.region, asked.labels, asked.cpu, asked.memory});
   draft.subject(id.text());
   return draft.done();
 }

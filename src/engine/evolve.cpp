@@ -4,6 +4,7 @@
 
 #include "base/assert.hpp"
 #include "engine/state.hpp"
+#include "engine/terms.hpp"
 
 namespace loam::engine {
 namespace {
@@ -32,7 +33,8 @@ void set_timer(State& state, Instant before, const Lease& lease) {
     state.timers.insert({due, lease.id});
 }
 
-// Takes (sign +1) or gives back (−1) what a lease holds of its devices and its tenant's quota.
+// Takes (sign +1) or gives back (−1) what a lease holds of its devices, its node and its tenant's
+// quota.
 void hold_capacity(State& state, const Lease& lease, int sign) {
   Tenant& tenant = tenant_of(state, lease.tenant);
   for (const Slice& slice : lease.slices) {
@@ -49,7 +51,15 @@ void hold_capacity(State& state, const Lease& lease, int sign) {
     } else {
       state.leases_by_device[slice.device].erase(lease.id);
     }
-    state.capacity.refresh(device);
+  }
+  const schedule::UnitPlacement place = place_of(state, lease);
+  Node& node = state.nodes.at(place.hosts.front().node.value - 1);
+  node.cpu_used += lease.cpu * sign;
+  node.memory_used += lease.host_memory * sign;
+  if (sign > 0) {
+    state.pool.take(place);
+  } else {
+    state.pool.give_back(place);
   }
   tenant.ce_used += lease.ce * sign;
 }
@@ -71,9 +81,17 @@ void begin_round(State& state, Task& task, Epoch epoch) {
 }
 
 void apply(State& state, const Record&, const NodeAttached& event) {
-  LOAM_ASSERT(event.node.value == state.nodes.size() + 1);
-  state.nodes.push_back({event.node, event.name, event.region, event.cpu, event.memory, {}});
+  LOAM_ASSERT(event.node.value <= state.nodes.size() + 1);
+  if (event.node.value > state.nodes.size()) state.nodes.emplace_back();
+  Node& node = state.nodes[event.node.value - 1];
+  node.id = event.node;
+  node.name = event.name;
+  node.region = event.region;
+  node.labels = event.labels;
+  node.cpu = event.cpu;
+  node.memory = event.memory;
   state.node_by_name[event.name] = event.node;
+  state.pool.refresh(figures_of(node));
 }
 
 void apply(State& state, const Record&, const DeviceAttached& event) {
@@ -92,7 +110,7 @@ void apply(State& state, const Record&, const DeviceAttached& event) {
   device.health = DeviceHealth::healthy;
   state.lost_in_use.erase(device.id);
   state.device_by_uuid[event.facts.uuid] = event.device;
-  state.capacity.refresh(device);
+  state.pool.refresh(device);
 }
 
 void apply(State& state, const Record&, const DeviceHealthChanged& event) {
@@ -105,13 +123,13 @@ void apply(State& state, const Record&, const DeviceHealthChanged& event) {
   } else {
     state.lost_in_use.erase(device.id);
   }
-  state.capacity.refresh(device);
+  state.pool.refresh(device);
 }
 
 void apply(State& state, const Record&, const DeviceDrainChanged& event) {
   Device& device = state.devices.at(event.device.value - 1);
   device.draining = event.draining;
-  state.capacity.refresh(device);
+  state.pool.refresh(device);
 }
 
 void apply(State& state, const Record&, const TenantCreated& event) {
@@ -153,6 +171,8 @@ void apply(State& state, const Record& record, const TaskAccepted& event) {
   task.held = task.charged = Money::zero(tenant.spec.currency);
   ++tenant.tasks_waiting;
   state.queue.add(event.task, event.tenant);
+  if (const DemandAnswer wanted = demand_of(state, event.spec); !wanted.reject)
+    state.pool.note_request(wanted.demand);
   state.tasks.emplace(event.task, std::move(task));
   state.next.task = event.task.value + 1;
 }
@@ -173,6 +193,8 @@ void apply(State& state, const Record& record, const LeaseGranted& event) {
   lease.epoch = event.epoch;
   lease.rank = event.rank;
   lease.slices = event.slices;
+  lease.cpu = event.cpu;
+  lease.host_memory = event.host_memory;
   lease.ce = event.ce;
   lease.billable_ce = event.billable_ce;
   lease.isolation = event.isolation;

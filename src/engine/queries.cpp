@@ -17,13 +17,12 @@ std::string room_words(const State& state, const schedule::Demand& demand) {
     return name + " has " + to_text(device.free()) + " of its share and " +
            to_text(device.memory_free()) + " free";
   }
-  if (!state.capacity.could_hold(demand))
-    return "every device that could hold it is draining or lost";
+  if (!state.pool.could_hold(demand)) return "every device that could hold it is draining or lost";
   return "no device has enough free share and memory at once";
 }
 
 // A device of the kind that a demand would fit, for the quote's example.
-const Device* example_of(const State& state, const schedule::Capacity::Fit& fit) {
+const Device* example_of(const State& state, const schedule::Pool::Fit& fit) {
   if (fit.needs.device.valid()) return &state.device(fit.needs.device);
   const auto found = state.device_by_uuid.find(fit.facts->uuid);
   return found == state.device_by_uuid.end() ? nullptr : &state.device(found->second);
@@ -47,27 +46,28 @@ WaitReason why_waits(const State& state, const Task& task) {
   }
   const DemandAnswer wanted = demand_of(state, task.spec);
   if (wanted.reject) return {WaitCode::no_device, {}, wanted.reject->message};
-  if (state.capacity.fits_when_empty(wanted.demand).empty()) {
+  if (kinds_for(state, wanted.demand).empty()) {
     return {WaitCode::no_device, {}, "no healthy device could hold it now"};
   }
   const Tenant& tenant = state.tenant(task.tenant);
-  const auto place = state.capacity.best_fit(wanted.demand);
-  if (!place) return {WaitCode::no_room, {}, room_words(state, wanted.demand)};
-  if (auto words = over_quota(tenant, place->ce, place->memory))
+  const auto places = find_places(state, wanted, task.spec.gang);
+  if (!places) return {WaitCode::no_room, {}, room_words(state, wanted.demand)};
+  const Bought all = bought(*places);
+  if (auto words = over_quota(tenant, all.ce, all.memory))
     return {WaitCode::quota, {}, std::move(*words)};
   // There is room: either an earlier head of another tenant holds the queue, or money is short.
   for (const auto& [head, owner] : heads) {
     if (head == task.id) break;
     const DemandAnswer ahead = demand_of(state, state.tasks.at(head).spec);
-    if (!ahead.reject && state.capacity.could_hold(ahead.demand) &&
-        !state.capacity.best_fit(ahead.demand)) {
+    if (!ahead.reject && state.pool.could_hold(ahead.demand) &&
+        !find_places(state, ahead, state.tasks.at(head).spec.gang)) {
       return {WaitCode::behind, head,
               "behind " + head.text() + ", which came first and does not fit yet"};
     }
   }
   const RateCard* card = state.rates.at(tenant.spec.currency, state.now);
   if (card != nullptr) {
-    const MilliCe billable = billing::billable_ce(place->ce, place->memory, *card);
+    const MilliCe billable = billing::billable_ce(all.ce, all.memory, *card);
     const Money needed = most_it_costs(state, state.now, tenant, billable,
                                        task.spec.limit - task.run_time, task.spec.grace);
     if (needed > task.held && needed - task.held > available(state, tenant.id)) {
@@ -89,22 +89,26 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
   const HoldAnswer hold = hold_for(state, now, tenant, spec, Duration{0});
   if (hold.reject) return {{}, hold.reject};
 
-  const schedule::Demand demand = demand_of(state, spec).demand;
-  const auto fits = state.capacity.fits_when_empty(demand);
-  const auto now_at = state.capacity.best_fit(demand);
-  const schedule::Placement place = now_at ? *now_at : fits.front().needs;
-  const Device* device = now_at ? &state.device(now_at->device) : example_of(state, fits.front());
+  const DemandAnswer wanted = demand_of(state, spec);
+  const schedule::Demand& demand = wanted.demand;
+  const auto fits = kinds_for(state, demand);
+  const auto now_at = find_places(state, wanted, spec.gang);
+  const schedule::Placement slice = now_at ? now_at->front().slices.front() : fits.front().needs;
+  const Device* device = now_at ? &state.device(slice.device) : example_of(state, fits.front());
   const RateCard& card = *state.rates.at(tenant.spec.currency, now);
+  const std::int64_t slices = spec.gang * demand.devices;
+  const Bought all = now_at ? bought(*now_at) : Bought{slice.ce * slices, slice.memory * slices};
 
   Quote quote;
   if (device != nullptr) {
     quote.device = device_name(state.node(device->node), *device);
     quote.device_type = device->facts->type;
   }
-  quote.share = place.share;
-  quote.memory = place.memory;
-  quote.ce = place.ce;
-  quote.billable_ce = billing::billable_ce(place.ce, place.memory, card);
+  quote.devices = slices;
+  quote.share = slice.share;
+  quote.memory = slice.memory;
+  quote.ce = all.ce;
+  quote.billable_ce = billing::billable_ce(all.ce, all.memory, card);
   quote.ce_per_gibibyte = card.ce_per_gibibyte;
   quote.unit_price = card.on_demand;
   quote.discount = tenant.spec.discount;
@@ -117,7 +121,7 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
   quote.tariff = spec.tariff;
   // First come, first served: whoever waits already is tried before.
   const bool first = state.queue.empty();
-  const auto quota_words = over_quota(tenant, place.ce, place.memory);
+  const auto quota_words = over_quota(tenant, all.ce, all.memory);
   quote.starts_now = now_at.has_value() && first && !quota_words;
   if (quota_words) {
     quote.waits_for = *quota_words;

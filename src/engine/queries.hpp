@@ -14,12 +14,13 @@ namespace loam::engine {
 struct Quote {
   std::string device;  // "n1/0" where it would go now, or an example that it would fit when free
   std::string device_type;
-  MilliDevice share;
-  Mebibytes memory;
-  MilliCe ce;
-  MilliCe billable_ce;
-  MilliCe ce_per_gibibyte;  // the rate card's floor: why billable may be above what was asked
-  Money unit_price;         // list, per CE-hour
+  std::int64_t devices = 1;  // slices of all members together
+  MilliDevice share;         // of each device
+  Mebibytes memory;          // likewise
+  MilliCe ce;                // of all together
+  MilliCe billable_ce;       // likewise
+  MilliCe ce_per_gibibyte;   // the rate card's floor: why billable may be above what was asked
+  Money unit_price;          // list, per CE-hour
   BasisPoints discount;
   Money per_hour;  // net
   Money at_most;   // net, for the whole limit: what is held aside
@@ -30,9 +31,9 @@ struct Quote {
   Tariff tariff = Tariff::flat;
 };
 BOOST_DESCRIBE_STRUCT(Quote, (),
-                      (device, device_type, share, memory, ce, billable_ce, ce_per_gibibyte,
-                       unit_price, discount, per_hour, at_most, limit, starts_now, waits_for,
-                       purchase_model, tariff))
+                      (device, device_type, devices, share, memory, ce, billable_ce,
+                       ce_per_gibibyte, unit_price, discount, per_hour, at_most, limit, starts_now,
+                       waits_for, purchase_model, tariff))
 
 struct QuoteAnswer {
   std::optional<Quote> quote;

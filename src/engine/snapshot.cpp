@@ -1,6 +1,7 @@
 #include "engine/snapshot.hpp"
 
 #include "domain/json_codec.hpp"
+#include "engine/terms.hpp"
 
 namespace loam::engine {
 
@@ -58,11 +59,14 @@ State state_of(StateImage image) {
     for (InvoiceLine& line : charges.lines) open.lines.emplace(line.key, line);
   }
   // From here on: the indexes.
-  for (const Node& node : state.nodes) state.node_by_name[node.name] = node.id;
+  for (const Node& node : state.nodes) {
+    state.node_by_name[node.name] = node.id;
+    state.pool.refresh(figures_of(node));
+  }
   for (const Tenant& tenant : state.tenants) state.tenant_by_name[tenant.spec.name] = tenant.id;
   for (const Device& device : state.devices) {
     state.device_by_uuid[device.facts->uuid] = device.id;
-    state.capacity.refresh(device);
+    state.pool.refresh(device);
     if (device.health == DeviceHealth::lost && device.leases > 0)
       state.lost_in_use.insert(device.id);
   }

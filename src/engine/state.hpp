@@ -13,7 +13,7 @@
 #include "billing/invoicing.hpp"
 #include "billing/rating.hpp"
 #include "domain/event.hpp"
-#include "schedule/capacity.hpp"
+#include "schedule/pool.hpp"
 #include "schedule/queue.hpp"
 
 namespace loam::engine {
@@ -58,7 +58,7 @@ class State {
   // house-allow unordered: only looked up, never walked
   std::unordered_map<std::string, DeviceId> device_by_uuid;
   std::map<DeviceId, std::set<LeaseId>> leases_by_device;
-  schedule::Capacity capacity;
+  schedule::Pool pool;
   schedule::Queue queue;
   std::set<std::pair<Instant, LeaseId>> timers;  // next due per started lease
   std::set<DeviceId> lost_in_use;                // lost devices whose leases are not ended yet

@@ -1,11 +1,54 @@
 #include "engine/terms.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "base/assert.hpp"
 #include "engine/decide.hpp"
+#include "schedule/gang.hpp"
 
 namespace loam::engine {
+
+std::vector<schedule::Pool::Fit> kinds_for(const State& state, const schedule::Demand& demand) {
+  auto fits = state.pool.fits_when_empty(demand);
+  // The pool also knows units spread over nodes, which no attempt can run on.
+  std::erase_if(fits, [](const schedule::Pool::Fit& fit) {
+    return fit.needs.share > whole_device || fit.needs.memory > fit.facts->memory;
+  });
+  return fits;
+}
+
+namespace {
+
+constexpr std::int64_t pieces_max = 64;  // devices that one unit is split over
+
+void split_over_devices(const State& state, DemandAnswer& answer) {
+  const schedule::Demand& whole = answer.demand;
+  if (!whole.ce || whole.devices != 1 || !kinds_for(state, whole).empty()) return;
+  const auto part = [](std::int64_t all, std::int64_t pieces) {
+    return (all + pieces - 1) / pieces;
+  };
+  for (std::int64_t pieces = 2; pieces <= pieces_max; ++pieces) {
+    schedule::Demand piece = whole;
+    piece.devices = pieces;
+    piece.ce = MilliCe{part(whole.ce->value, pieces)};
+    if (whole.memory) piece.memory = Mebibytes{part(whole.memory->value, pieces)};
+    if (kinds_for(state, piece).empty()) continue;
+    answer.unit_ce = whole.ce;
+    answer.demand = piece;
+    return;
+  }
+}
+
+// Rounding gives each piece a little more than its part: a surplus is free.
+void take_off_surplus(schedule::UnitPlacement& place, MilliCe asked) {
+  MilliCe sum;
+  for (const schedule::Placement& slice : place.slices) sum += slice.ce;
+  place.slices.back().ce -= sum - asked;
+}
+
+}  // namespace
 
 DemandAnswer demand_of(const State& state, const TaskSpec& spec) {
   DemandAnswer answer;
@@ -15,7 +58,15 @@ DemandAnswer demand_of(const State& state, const TaskSpec& spec) {
   answer.demand.memory = request.memory;
   answer.demand.device_type = request.device_type;
   answer.demand.work_class = request.work_class;
-  if (request.device.empty()) return answer;
+  answer.demand.devices = request.devices;
+  answer.demand.cpu = request.cpu;
+  answer.demand.host_memory = request.host_memory;
+  answer.demand.region = request.region;
+  answer.demand.labels = request.labels;
+  if (request.device.empty()) {
+    split_over_devices(state, answer);
+    return answer;
+  }
   const Device* device = state.find_device(request.device);
   if (device == nullptr) {
     answer.reject =
@@ -34,6 +85,64 @@ DemandAnswer demand_of(const State& state, const TaskSpec& spec) {
   return answer;
 }
 
+schedule::NodeFigures figures_of(const Node& node) {
+  constexpr std::int64_t plenty = std::int64_t{1} << 40;
+  schedule::NodeFigures figures;
+  figures.id = node.id;
+  figures.region = node.region;
+  figures.labels = node.labels;
+  figures.cpu = node.cpu.value > 0 ? node.cpu : MilliCpu{plenty};
+  figures.memory = node.memory.value > 0 ? node.memory : Mebibytes{plenty};
+  figures.cpu_used = node.cpu_used;
+  figures.memory_used = node.memory_used;
+  return figures;
+}
+
+schedule::UnitPlacement place_of(const State& state, const Lease& lease) {
+  schedule::UnitPlacement place;
+  NodeId node;
+  for (const Slice& slice : lease.slices) {
+    node = state.device(slice.device).node;
+    place.slices.push_back({slice.device, slice.share, slice.memory, {}, node});
+  }
+  place.hosts = {{node, lease.cpu, lease.host_memory}};
+  return place;
+}
+
+std::optional<std::vector<schedule::UnitPlacement>> find_places(const State& state,
+                                                                const DemandAnswer& wanted,
+                                                                std::int64_t gang) {
+  const schedule::Demand& demand = wanted.demand;
+  std::vector<schedule::UnitPlacement> places;
+  if (gang == 1) {
+    auto found = state.pool.find(demand);
+    if (!found) return std::nullopt;
+    places.push_back(std::move(*found));
+  } else {
+    const std::vector<schedule::Demand> members(static_cast<std::size_t>(gang), demand);
+    auto found = schedule::find_gang(state.pool, members);
+    if (!found) return std::nullopt;
+    places = std::move(found->members);
+  }
+  for (schedule::UnitPlacement& place : places) {
+    // An attempt is a process of one node: a unit spread over several has nowhere to run.
+    if (place.hosts.size() != 1) return std::nullopt;
+    if (wanted.unit_ce) take_off_surplus(place, *wanted.unit_ce);
+  }
+  return places;
+}
+
+Bought bought(const std::vector<schedule::UnitPlacement>& places) {
+  Bought all;
+  for (const schedule::UnitPlacement& place : places) {
+    for (const schedule::Placement& slice : place.slices) {
+      all.ce += slice.ce;
+      all.memory += slice.memory;
+    }
+  }
+  return all;
+}
+
 billing::Payer payer_of(const Tenant& tenant) {
   return {tenant.spec.currency, tenant.spec.discount};
 }
@@ -48,16 +157,63 @@ Money most_it_costs(const State& state, Instant now, const Tenant& tenant, Milli
 
 namespace {
 
+bool bears(const Node& node, const schedule::Demand& demand) {
+  if (!demand.region.empty() && demand.region != node.region) return false;
+  return std::all_of(demand.labels.begin(), demand.labels.end(), [&](const std::string& label) {
+    return std::find(node.labels.begin(), node.labels.end(), label) != node.labels.end();
+  });
+}
+
+// How many members of a gang an empty node has room for. A member's slices are on devices of one
+// kind, each on another: k devices with s places each serve ⌊k·s/d⌋ members that need d ≤ k.
+std::int64_t members_on(const State& state, const Node& node, const schedule::Demand& demand) {
+  if (!bears(node, demand)) return 0;
+  std::map<std::string_view, std::pair<std::int64_t, std::int64_t>> kinds;  // devices, places
+  for (const DeviceId id : node.devices) {
+    const Device& device = state.device(id);
+    if (device.health != DeviceHealth::healthy) continue;
+    if (!schedule::admits(demand, device.facts->type)) continue;
+    const schedule::Placement needs = schedule::needs_on(demand, *device.facts);
+    const std::int64_t places =
+        std::min(whole_device.value / std::max<std::int64_t>(1, needs.share.value),
+                 device.facts->memory.value / std::max<std::int64_t>(1, needs.memory.value));
+    if (places == 0) continue;
+    auto& [devices, all] = kinds[device.facts->type];
+    ++devices;
+    all += places;
+  }
+  std::int64_t members = 0;
+  for (const auto& [type, kind] : kinds) {
+    if (kind.first >= demand.devices) members += kind.second / demand.devices;
+  }
+  if (node.cpu.value > 0) members = std::min(members, node.cpu.value / demand.cpu.value);
+  if (node.memory.value > 0)
+    members = std::min(members, node.memory.value / demand.host_memory.value);
+  return members;
+}
+
+// Whether an empty pool has room for all members, so that a gang larger than the pool is refused
+// instead of waiting for ever. O(devices) for a gang.
+bool gang_could_fit(const State& state, const schedule::Demand& demand, std::int64_t gang) {
+  if (gang == 1) return true;
+  std::int64_t members = 0;
+  for (const Node& node : state.nodes) {
+    members += members_on(state, node, demand);
+    if (members >= gang) return true;
+  }
+  return false;
+}
+
 // What is above a tenant's quota even while nothing else of it runs would wait for ever.
-std::optional<Reject> beyond_quota(const Tenant& tenant, std::int64_t gang,
-                                   const std::vector<schedule::Capacity::Fit>& fits) {
+std::optional<Reject> beyond_quota(const Tenant& tenant, std::int64_t slices,
+                                   const std::vector<schedule::Pool::Fit>& fits) {
   Tenant idle = tenant;
   idle.tasks_running = 0;
   idle.ce_used = MilliCe{};
   idle.memory_used = Mebibytes{};
   std::optional<std::string> words;
   for (const auto& fit : fits) {
-    words = over_quota(idle, fit.needs.ce * gang, fit.needs.memory * gang);
+    words = over_quota(idle, fit.needs.ce * slices, fit.needs.memory * slices);
     if (!words) return std::nullopt;
   }
   return Reject{RejectCode::quota_exceeded, *words,
@@ -77,16 +233,18 @@ HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const
             Reject{RejectCode::no_rate_card, "there is no price in " + code + " yet",
                    "ask the operator to publish one: loam rate set PRICE --currency " + code}};
   }
-  const auto fits = state.capacity.fits_when_empty(wanted.demand);
-  if (fits.empty()) {
+  const auto fits = kinds_for(state, wanted.demand);
+  const std::int64_t devices = wanted.demand.devices;
+  if (fits.empty() || !gang_could_fit(state, wanted.demand, spec.gang)) {
     return {{},
             Reject{RejectCode::does_not_fit, "no device of this pool could ever hold this task",
                    "see what there is with: loam device list; then ask for less"}};
   }
-  if (auto reject = beyond_quota(tenant, spec.gang, fits)) return {{}, std::move(reject)};
+  if (auto reject = beyond_quota(tenant, spec.gang * devices, fits)) return {{}, std::move(reject)};
   MilliCe billable;
   for (const auto& fit : fits) {
-    billable = std::max(billable, billing::billable_ce(fit.needs.ce, fit.needs.memory, *card));
+    billable = std::max(
+        billable, billing::billable_ce(fit.needs.ce * devices, fit.needs.memory * devices, *card));
   }
   const Duration rest{std::max<std::int64_t>(0, spec.limit.ms - run_time.ms)};
   return {most_it_costs(state, now, tenant, billable * spec.gang, rest, spec.grace), std::nullopt};

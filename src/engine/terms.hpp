@@ -7,6 +7,7 @@
 #include "domain/command.hpp"
 #include "engine/state.hpp"
 #include "schedule/demand.hpp"
+#include "schedule/pool.hpp"
 
 namespace loam::engine {
 
@@ -14,12 +15,34 @@ namespace loam::engine {
 std::optional<Reject> validate(const TaskSpec& spec);
 std::optional<Reject> validate(const TenantSpec& spec);
 
-// Requires a valid spec. A reject where it names a device that is not there.
+// What each member of a task needs. Where no single device holds the CE asked for, it is that of
+// several devices of one node, as few as hold it. Requires a valid spec. A reject where it names a
+// device that is not there.
 struct DemandAnswer {
   schedule::Demand demand;
+  std::optional<MilliCe> unit_ce;  // asked for in all, where that was split over devices
   std::optional<Reject> reject;
 };
 DemandAnswer demand_of(const State& state, const TaskSpec& spec);
+
+// A node's figures as the pool takes them.
+schedule::NodeFigures figures_of(const Node& node);
+// What a lease holds, as the pool books it.
+schedule::UnitPlacement place_of(const State& state, const Lease& lease);
+
+// The kinds of healthy device, one of which could hold a slice of the demand when empty.
+std::vector<schedule::Pool::Fit> kinds_for(const State& state, const schedule::Demand& demand);
+
+// Places for every member of a task, by rank; nothing where they do not fit now.
+std::optional<std::vector<schedule::UnitPlacement>> find_places(const State& state,
+                                                                const DemandAnswer& wanted,
+                                                                std::int64_t gang);
+// What members hold together.
+struct Bought {
+  MilliCe ce;
+  Mebibytes memory;  // of devices
+};
+Bought bought(const std::vector<schedule::UnitPlacement>& places);
 
 billing::Payer payer_of(const Tenant& tenant);
 

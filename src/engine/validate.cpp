@@ -12,6 +12,8 @@ constexpr std::size_t map_entries_max = 1000;
 constexpr Duration limit_max = Duration::hours(24 * 366);
 constexpr Duration grace_max = Duration::hours(1);
 constexpr std::int64_t restarts_limit = 1000;
+constexpr std::int64_t devices_max = 1024;  // of one unit
+constexpr std::int64_t gang_max = 10'000;
 
 Reject bad(std::string message, std::string next_step) {
   return {RejectCode::invalid_argument, std::move(message), std::move(next_step)};
@@ -74,7 +76,14 @@ std::optional<Reject> validate_request(const ResourceRequest& request) {
       request.host_memory > mebibytes_max) {
     return bad("CPU and host memory must be above zero", "leave them out for the defaults");
   }
-  if (request.devices != 1) return not_yet("devices", "ask for one device");
+  if (request.devices < 1 || request.devices > devices_max) {
+    return bad(std::to_string(request.devices) + " devices are out of range",
+               "ask for 1 to " + std::to_string(devices_max));
+  }
+  if (!request.device.empty() && request.devices > 1) {
+    return bad("one device is named and " + std::to_string(request.devices) + " are asked for",
+               "leave one of the two out");
+  }
   if (request.bandwidth)
     return not_yet("bandwidth", "leave it out: the copy share is the compute share");
   if (request.isolation == Isolation::advisory) {
@@ -94,7 +103,6 @@ std::optional<Reject> validate_not_yet(const TaskSpec& spec) {
   if (spec.deadline) return not_yet("deadline", "leave it out");
   if (!spec.recurrence.empty()) return not_yet("recurrence", "submit the task when it is due");
   if (spec.segments != 1) return not_yet("segments", "leave it out");
-  if (spec.gang != 1) return not_yet("gang", "leave it out");
   if (spec.purchase_model != PurchaseModel::on_demand)
     return not_yet("purchase_model", "use on_demand");
   if (spec.tariff != Tariff::flat) return not_yet("tariff", "use flat");
@@ -139,6 +147,14 @@ std::optional<Reject> validate(const TaskSpec& spec) {
   if (spec.limit.ms <= 0 || spec.limit > limit_max) {
     return bad("a time limit of " + to_text(spec.limit) + " is out of range",
                "use 1ms to " + to_text(limit_max));
+  }
+  if (spec.gang < 1 || spec.gang > gang_max) {
+    return bad("a gang of " + std::to_string(spec.gang) + " is out of range",
+               "use 1 to " + std::to_string(gang_max) + " members");
+  }
+  if (!spec.request.device.empty() && spec.gang > 1) {
+    return bad("one device is named for a gang of " + std::to_string(spec.gang),
+               "leave the device out");
   }
   if (spec.grace.ms < 0 || spec.grace > grace_max) {
     return bad("a grace period of " + to_text(spec.grace) + " is out of range",

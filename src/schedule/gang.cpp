@@ -1,5 +1,7 @@
 #include "schedule/gang.hpp"
 
+#include <set>
+
 #include <algorithm>
 #include <numeric>
 
@@ -60,6 +62,20 @@ std::optional<GangPlacement> find_gang(const Pool& pool, const std::vector<Deman
   return find_gang(Trial(pool), members, options);
 }
 
+namespace {
+
+bool on_devices_of_their_own(const std::vector<UnitPlacement>& members) {
+  std::set<DeviceId> devices;
+  for (const UnitPlacement& member : members) {
+    for (const Placement& slice : member.slices) {
+      if (!devices.insert(slice.device).second) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 std::optional<UnitPlacement> find_aggregated(const Trial& trial, const Demand& demand) {
   LOAM_ASSERT(demand.ce.has_value() && demand.devices == 1);
   const std::int64_t fewest = GangSearch::fewest_pieces(trial.pool(), demand);
@@ -81,7 +97,9 @@ std::optional<UnitPlacement> find_aggregated(const Trial& trial, const Demand& d
       GangOptions near;
       near.farthest = Nearness::one_region;
       const auto found = find_gang(trial, members, near);
-      if (found) return merged(found->members, *demand.ce, demand.exclusive);
+      // Two pieces on one device are no gain: that device was too small for them to begin with.
+      if (found && on_devices_of_their_own(found->members))
+        return merged(found->members, *demand.ce, demand.exclusive);
     }
   }
   return std::nullopt;

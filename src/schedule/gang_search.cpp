@@ -80,7 +80,8 @@ void GangSearch::add_node(std::uint64_t id, std::uint32_t site, std::int64_t cpu
 // Every touched node, and of each state as many nodes as there are members.
 void GangSearch::gather() {
   std::vector<OpenSlot> slots;
-  for (const auto& [id, touched] : trial_.nodes_) {
+  const std::vector<std::uint64_t> touched = trial_.touched();
+  for (const std::uint64_t id : touched) {
     trial_.slots_on(id, slots);
     const auto [site, cpu, memory] = trial_.host_of(id);
     add_node(id, site, cpu, memory, slots);
@@ -90,7 +91,7 @@ void GangSearch::gather() {
     std::size_t wanted = members_.size();
     for (const std::uint64_t id : state.nodes) {
       if (wanted == 0) break;
-      if (trial_.nodes_.contains(id)) continue;
+      if (std::binary_search(touched.begin(), touched.end(), id)) continue;
       in_.slots_of(in_.nodes[id - 1], slots);
       const std::size_t before = nodes_.size();
       add_node(id, state.site, state.cpu_milli, state.memory_mib, slots);

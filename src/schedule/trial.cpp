@@ -42,6 +42,12 @@ void Trial::reset() {
   nodes_.clear();
 }
 
+std::vector<std::uint64_t> Trial::touched() const {
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, node] : nodes_) ids.push_back(id);
+  return ids;
+}
+
 Trial::TouchedNode& Trial::touch(NodeId node) {
   const auto at = nodes_.find(node.value);
   if (at != nodes_.end()) return at->second;

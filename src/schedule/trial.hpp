@@ -51,6 +51,7 @@ class Trial {
     std::int64_t memory_mib = 0;
   };
   TouchedNode& touch(NodeId node);
+  std::vector<std::uint64_t> touched() const;  // ids, ascending
   // Of a touched node.
   void slots_on(std::uint64_t node, std::vector<OpenSlot>& slots) const;
   Host host_of(std::uint64_t node) const;

@@ -24,10 +24,10 @@ void AuditedWorld::audit() {
   seen.balances = now.accounts.balances();
   auditor_.compare(seen);
   // Rule 4 on the nodes themselves.
-  std::set<TaskId> running;
+  std::set<std::pair<TaskId, std::int64_t>> running;
   for (const auto& [id, attempt] : executor().attempts()) {
     if (attempt.phase != Attempt::Phase::running) continue;
-    if (!running.insert(attempt.task).second && broken_.empty()) {
+    if (!running.insert({attempt.task, attempt.rank}).second && broken_.empty()) {
       broken_ = "rule 4: " + attempt.task.text() + " runs twice at " + to_text(clock().true_now());
     }
   }

@@ -414,7 +414,10 @@ void Auditor::compare(const Seen& seen) {
     const DeviceBook& mine = devices_.at(theirs.id.value - 1);
     if (mine.used != theirs.used || mine.memory_used != theirs.memory_used ||
         mine.leases.size() != theirs.leases) {
-      fail(1, mine.name + " is used otherwise in the engine's books");
+      fail(1, mine.name + " is used otherwise in the engine's books: " + to_text(theirs.used) +
+                  " and " + to_text(theirs.memory_used) + " by " + std::to_string(theirs.leases) +
+                  " leases, not " + to_text(mine.used) + " and " + to_text(mine.memory_used) +
+                  " by " + std::to_string(mine.leases.size()));
     }
   }
   for (const Tenant& theirs : seen.tenants) {
@@ -487,9 +490,15 @@ void Auditor::check_nothing_idles() {
   std::set<TenantId> tried;
   for (const auto& [id, book] : tasks_) {
     if (book.stage != Stage::waiting || !tried.insert(book.tenant).second) continue;
+    // Whether several slices fit together is not a matter of one device after the other.
+    if (book.spec.gang > 1 || book.spec.request.devices > 1) return;
     MilliCe ce;
     Mebibytes memory;
-    if (!fits_somewhere(book.spec, ce, memory, true)) continue;  // no device there could hold it
+    if (!fits_somewhere(book.spec, ce, memory, true)) {
+      // No device there could hold it; but several might together, and then it holds the queue.
+      if (book.spec.request.ce) return;
+      continue;
+    }
     if (!fits_somewhere(book.spec, ce, memory, false)) return;   // it holds the queue
     const TenantBook& tenant = tenants_.at(book.tenant.value - 1);
     const Quota& quota = tenant.spec.quota;
@@ -499,7 +508,8 @@ void Auditor::check_nothing_idles() {
     // The figures are those of one device that fits; where types differ in worth another may not.
     if (over) continue;
     if (quota.ce || quota.memory) continue;
-    fail(13, id.text() + " waits although there is room for it");
+    fail(13, id.text() + " waits although there is room for its " + to_text(ce) + " CE and " +
+                 to_text(memory));
     return;
   }
 }

@@ -45,6 +45,7 @@ Result<Step> read_node(Words& words) {
   AddNode node;
   node.node = {name->text, "here", MilliCpu{64'000}, Mebibytes{512 * 1024}};
   LOAM_CHECK(words.take("region", node.node.region, parse_text));
+  LOAM_CHECK(words.take("labels", node.node.labels, parse_list));
   LOAM_CHECK(words.take("cpu", node.node.cpu, parse_cpu));
   LOAM_CHECK(words.take("memory", node.node.memory, parse_memory));
   const Word* devices = words.attribute("devices");
@@ -158,6 +159,8 @@ Result<void> read_request(Words& words, ResourceRequest& request) {
   LOAM_CHECK(words.take("bandwidth", request.bandwidth, parse_share));
   LOAM_CHECK(words.take("device", request.device, parse_text));
   LOAM_CHECK(words.take("type", request.device_type, parse_text));
+  LOAM_CHECK(words.take("region", request.region, parse_text));
+  LOAM_CHECK(words.take("labels", request.labels, parse_list));
   LOAM_CHECK(words.take("class", request.work_class, parse_name_of<WorkClass>));
   LOAM_CHECK(words.take("isolation", request.isolation, parse_name_of<Isolation>));
   LOAM_CHECK(words.take("mode", request.mode, parse_name_of<ShareMode>));
@@ -361,7 +364,8 @@ struct Verb {
 constexpr std::array verbs{
     Verb{"clock", read_clock, false, "clock 2026-03-02T00:00:00Z"},
     Verb{"device", read_device, false, "device TYPE ce=CE memory=SIZE [train= prefill= decode=]"},
-    Verb{"node", read_node, true, "node NAME devices=TYPE*2,TYPE [cpu= memory= region=]"},
+    Verb{"node", read_node, true,
+         "node NAME devices=TYPE*2,TYPE [cpu= memory= region= labels=A,B]"},
     Verb{"rate", read_rate, true,
          "rate on_demand 0.02 USD/ce_hour [from=INSTANT|+1h] [ce_per_gibibyte=1.25]"},
     Verb{"tenant", read_tenant, true,

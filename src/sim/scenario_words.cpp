@@ -69,6 +69,21 @@ Result<BasisPoints> parse_percent(std::string_view text) {
   return BasisPoints{value};
 }
 
+Result<std::vector<std::string>> parse_list(std::string_view text) {
+  std::vector<std::string> list(1);
+  for (const char c : text) {
+    if (c == ',') {
+      list.emplace_back();
+    } else {
+      list.back() += c;
+    }
+  }
+  for (const std::string& word : list) {
+    if (word.empty()) return invalid("'" + std::string(text) + "' has an empty word", "write A,B");
+  }
+  return list;
+}
+
 Result<std::string> parse_text(std::string_view text) {
   return std::string(text);
 }

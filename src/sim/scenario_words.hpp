@@ -66,6 +66,8 @@ Result<Money> parse_amount(std::string_view text);
 // "12.5%".
 Result<BasisPoints> parse_percent(std::string_view text);
 Result<std::string> parse_text(std::string_view text);
+// "a,b": words between commas, none empty.
+Result<std::vector<std::string>> parse_list(std::string_view text);
 Result<bool> parse_yes(std::string_view text);
 
 // One of the names of a described enumeration.

@@ -25,6 +25,7 @@ void VirtualExecutor::launch(const engine::State& state, const engine::LaunchEff
   attempt.lease = effect.lease;
   attempt.epoch = effect.epoch;
   attempt.task = effect.task;
+  attempt.rank = lease->rank;
   for (const Slice& slice : lease->slices) attempt.devices.push_back(slice.device);
   const Task& task = state.tasks.at(effect.task);
   attempt.program = program_of(task.spec.command);

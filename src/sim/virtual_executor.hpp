@@ -36,6 +36,7 @@ struct Attempt {
   LeaseId lease;
   Epoch epoch;
   TaskId task;
+  std::int64_t rank = 0;
   std::vector<DeviceId> devices;
   Program program;
   enum class Phase { launching, running, ended } phase = Phase::launching;

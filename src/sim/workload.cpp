@@ -107,6 +107,10 @@ TaskSpec plan_task(Random& random, const Workload& plan, std::size_t number) {
   const std::size_t index = random.below(node.devices.size());
   if (random.chance(100)) request.device = node.name + "/" + std::to_string(index);
   if (random.chance(100)) request.device_type = node.devices[index].type;
+  if (request.device.empty()) {
+    if (random.chance(100)) request.devices = random.between(2, 3);
+    if (random.chance(100)) spec.gang = random.between(2, 4);
+  }
   request.work_class = static_cast<WorkClass>(random.below(4));
   if (random.chance(300)) spec.attribution.project = "project" + std::to_string(random.below(3));
   spec.command = command_of(plan_program(random, spec.limit));

@@ -70,7 +70,7 @@ class LoopTest : public ::testing::Test {
     tenant.name = "acme";
     tenant.payment = PaymentMode::postpaid;
     tenant.credit_limit = Money(Int128{Money::units_per_one} * 1'000'000, Currency("USD"));
-    ask({AttachNode{"n1", "", MilliCpu{1}, Mebibytes{1}}, AttachDevice{"n1", facts},
+    ask({AttachNode{"n1", "", MilliCpu{}, Mebibytes{}}, AttachDevice{"n1", facts},
          PublishRateCard{card}, CreateTenant{tenant}});
   }
 

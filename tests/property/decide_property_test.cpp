@@ -17,7 +17,7 @@ constexpr Instant begin_at{1'767'225'600'000};
 std::vector<Command> commands_of(const sim::Workload& plan) {
   std::vector<Command> commands;
   for (const auto& node : plan.nodes) {
-    commands.push_back(AttachNode{node.name, "here", MilliCpu{1000}, Mebibytes{1024}});
+    commands.push_back(AttachNode{node.name, "here", {}, {}});
     for (const DeviceFacts& facts : node.devices) {
       commands.push_back(AttachDevice{node.name, facts});
     }

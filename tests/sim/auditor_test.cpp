@@ -26,7 +26,7 @@ std::vector<Record> good_run() {
   facts.type = "a100";
   facts.memory = Mebibytes{80 * 1024};
   facts.factors = {MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}};
-  world.ask(AttachNode{"n1", "here", MilliCpu{1000}, Mebibytes{1024}});
+  world.ask(AttachNode{"n1", "here", {}, {}});
   world.ask(AttachDevice{"n1", facts});
   RateCard card;
   card.on_demand = Money(Money::units_per_one, Currency("USD"));

@@ -17,7 +17,7 @@ void set_up(World& world) {
   facts.type = "a100";
   facts.memory = Mebibytes{80 * 1024};
   facts.factors = {MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}};
-  ASSERT_TRUE(world.ask(AttachNode{"n1", "here", MilliCpu{1000}, Mebibytes{1024}}).ok());
+  ASSERT_TRUE(world.ask(AttachNode{"n1", "here", {}, {}}).ok());
   ASSERT_TRUE(world.ask(AttachDevice{"n1", facts}).ok());
   RateCard card;
   card.on_demand = Money(Money::units_per_one, Currency("USD"));

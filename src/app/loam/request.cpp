@@ -136,6 +136,8 @@ Result<void> take_resources(const Arguments& arguments, api::TaskRequest& reques
   LOAM_CHECK(take_count(arguments, "devices", 1, 1'000'000, request.devices));
   take(arguments, "device", request.device);
   take(arguments, "type", request.device_type);
+  take(arguments, "region", request.region);
+  if (arguments.has("label")) request.labels = arguments.list("label");
   take(arguments, "work-class", request.work_class);
   take(arguments, "isolation", request.isolation);
   if (arguments.has("burstable")) request.mode = "burstable";
@@ -239,11 +241,14 @@ std::vector<OptionGroup> request_options() {
         {"--bandwidth", "PART", "copy bandwidth share; default: the compute share"},
         {"--cpu", "N", "CPUs beside the device, such as 1.5; default: 1"},
         {"--host-memory", "SIZE", "the host's memory; default: 2GiB"},
-        {"--devices", "N", "devices that act as one; default: 1"},
-        {"--gang", "N", "members that start together or not at all; default: 1"}}},
+        {"--devices", "N", "devices of one node that act as one; the rest is of each; default: 1"},
+        {"--gang", "N",
+         "members that start together or not at all, each with all this; default: 1"}}},
       {"Where",
        {{"--device", "NAME", "this device: node/index or UUID", Kind::value, "@device"},
         {"--type", "TYPE", "any device of this type"},
+        {"--region", "NAME", "on a node of this region"},
+        {"--label", "NAME", "on a node that bears this label; may be given again", Kind::list},
         {"--work-class", "CLASS", "how it uses the device", Kind::value,
          "general train prefill decode"},
         {"--isolation", "LEVEL", "how neighbours are kept apart", Kind::value,

@@ -204,6 +204,8 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
   top.text("listen", config.listen);
   top.text("node", config.node_name);
   top.text("region", config.region);
+  top.texts("labels", config.labels);
+  top.number("cpu_oversubscription", config.cpu_oversubscription, 1, 100);
   top.text("catalog", config.catalog);
   top.text("programs", config.programs);
   top.text("guard", config.guard);

@@ -25,6 +25,9 @@ struct Config {
   std::string listen;               // TCP "127.0.0.1:8470"; empty: none
   std::string node_name;            // default: the host's name
   std::string region = "local";
+  std::vector<std::string> labels;  // of the node; tasks may ask for them
+  // How many times a CPU may be lent. Tasks' CPU limits are ceilings and few use all of theirs.
+  std::int64_t cpu_oversubscription = 4;
   std::string catalog;              // path of the device catalogue
   std::string programs;             // folder of loam-launch and loam-keeper
   std::string guard;                // path of libloam-guard.so; empty: tasks run unguarded

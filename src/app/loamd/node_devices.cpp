@@ -1,7 +1,9 @@
 #include "app/loamd/node_devices.hpp"
 
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -46,6 +48,16 @@ Result<std::string> ask(LoopThread& loop, Command command) {
   if (answer.reject)
     return Error{ErrorKind::conflict, answer.reject->message, answer.reject->next_step};
   return answer.subject;
+}
+
+MilliCpu lendable_cpu(const Config& config) {
+  const std::int64_t cores = std::max<std::int64_t>(1, ::sysconf(_SC_NPROCESSORS_ONLN));
+  return MilliCpu{cores * 1000 * config.cpu_oversubscription};
+}
+
+Mebibytes host_memory() {
+  const std::int64_t pages = std::max<std::int64_t>(0, ::sysconf(_SC_PHYS_PAGES));
+  return Mebibytes{pages / ((std::int64_t{1} << 20) / ::sysconf(_SC_PAGESIZE))};
 }
 
 }  // namespace
@@ -159,7 +171,8 @@ Result<void> NodeDevices::discover() {
                 note.text);
   }
   keep(finding);
-  LOAM_CHECK(ask(loop_, AttachNode{config_.node_name, config_.region, {}, {}}));
+  LOAM_CHECK(ask(loop_, AttachNode{config_.node_name, config_.region, lendable_cpu(config_),
+                                   host_memory(), config_.labels}));
   for (const node::FoundDevice& device : finding.devices) LOAM_CHECK(attach(device));
   return {};
 }
