@@ -110,7 +110,7 @@ class Pool {
 
  private:
   friend class Trial;
-  friend class Mover;
+  friend class MoveSearch;
   friend class GangSearch;
   struct Inside;  // schedule/pool_inside.hpp
   std::unique_ptr<Inside> inside_;

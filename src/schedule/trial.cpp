@@ -97,6 +97,27 @@ std::optional<UnitPlacement> Trial::find_on(NodeId node, const Demand& demand) c
                      touched.memory_mib, slots);
 }
 
+double Trial::value_of(NodeId node) const {
+  Pool::Inside& in = *pool_.inside_;
+  in.make_scorer_ready();
+  if (!in.scorer->needs_value()) return 0;
+  std::vector<OpenSlot> slots;
+  const auto at = nodes_.find(node.value);
+  const NodeEntry& entry = in.nodes[node.value - 1];
+  std::int64_t cpu = entry.cpu_milli;
+  std::int64_t memory = entry.memory_mib;
+  if (at == nodes_.end()) {
+    in.slots_of(entry, slots);
+  } else {
+    at->second.slots(in.kinds, slots);
+    cpu = at->second.cpu_milli;
+    memory = at->second.memory_mib;
+  }
+  std::vector<DeviceSlot> bare;
+  for (const OpenSlot& open : slots) bare.push_back(open.slot);
+  return in.value_of({cpu, memory, bare});
+}
+
 std::optional<UnitPlacement> Trial::find(const Demand& demand) const {
   Pool::Inside& in = *pool_.inside_;
   if (demand.device.valid()) {

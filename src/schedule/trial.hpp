@@ -38,6 +38,9 @@ class Trial {
   // Whether find() would find something; no cheaper.
   bool fits(const Demand& demand) const { return find(demand).has_value(); }
 
+  // The policy's value of a node; 0 where the policy has none. O(slots + types of the mix).
+  double value_of(NodeId node) const;
+
   // Everything back to the pool's own figures.
   void reset();
   const Pool& pool() const { return pool_; }
