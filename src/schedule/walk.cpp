@@ -158,7 +158,9 @@ void Walk::lock() {
     if (reservation.from <= now_) {
       room_->take(left_of(reservation));
     } else {
-      plans_.claim({}, id, reservation.from, reservation.to, reservation.place, true);
+      // Once those on it were told to leave, nobody comes.
+      const bool yields = now_ < reservation.from - reservation.notice;
+      plans_.claim({}, id, reservation.from, reservation.to, reservation.place, yields);
     }
   }
 }
@@ -205,7 +207,22 @@ std::vector<Walk::Turn> Walk::turns_of(std::uint32_t queue) const {
   return turns;
 }
 
+// Conservative: what was promised stays promised, so each task finds the others' plans in place
+// when its own is looked for anew.
+void Walk::claim_plans(std::uint32_t queue) {
+  for (const auto& [task, plan] : scheduler_.plans()) {
+    const Standing& standing = scheduler_.standing(task);
+    if (standing.job.queue != queue || plan.leaving) continue;
+    const std::optional<Duration> lasts = lasts_if_started(standing, now_);
+    const Instant from = std::max(now_, plan.promise.at);
+    plans_.claim(task, {}, from, lasts ? from + *lasts : Instant::never(), plan.promise.place,
+                 false);
+  }
+}
+
 void Walk::walk_queue(std::uint32_t queue) {
+  if (scheduler_.queues()[queue].discipline.overtaking == Overtaking::conservative)
+    claim_plans(queue);
   const bool shares_move = scheduler_.queues()[queue].discipline.order == Order::drf;
   std::priority_queue<Turn, std::vector<Turn>, Later> turns(Later{}, turns_of(queue));
   while (!turns.empty() && !full()) {
@@ -360,7 +377,8 @@ Walk::Outcome Walk::start_or_plan(const Turn& turn, Kinds wanted) {
 Walk::Outcome Walk::start_in_time(const Turn& turn) {
   const Job& job = turn.standing->job;
   const std::optional<Duration> lasts = lasts_if_started(*turn.standing, now_);
-  const auto start = plans_.earliest(job.ask, blocked_, lasts, now_, *room_);
+  plans_.unclaim(job.id);
+  auto start = plans_.earliest(job.ask, blocked_, lasts, now_, *room_);
   if (start && start->at == now_) {
     decide_start(*turn.standing, start->place);
     return Outcome::decided;
@@ -368,14 +386,17 @@ Walk::Outcome Walk::start_in_time(const Turn& turn) {
   if (preempt_for(turn, false)) return Outcome::decided;
   Wait why;
   wait(turn, why);
+  const auto known = scheduler_.plans().find(job.id);
+  const bool promised = known != scheduler_.plans().end();
+  const bool better = start && (!promised || start->at < known->second.promise.at);
+  if (promised && !better)
+    start = Plans::Start{std::max(now_, known->second.promise.at), known->second.promise.place};
   if (!start) {
     block(turn, room_->kinds(job.ask));
     return Outcome::waits;
   }
   plans_.claim(job.id, {}, start->at, lasts ? start->at + *lasts : Instant::never(), start->place,
                false);
-  const auto known = scheduler_.plans().find(job.id);
-  const bool better = known == scheduler_.plans().end() || start->at < known->second.promise.at;
   if (limits_.promises && better)
     pass_.actions.emplace_back(Promise{job.id, start->at, start->place});
   return ++planned_ < scheduler_.queues()[job.queue].discipline.plans_max ? Outcome::decided
@@ -393,7 +414,8 @@ void Walk::block(const Turn& turn, Kinds wanted) {
     if (const auto start = plans_.plan_first(job.id, job.ask, wanted, now_, *room_)) {
       const auto known = scheduler_.plans().find(job.id);
       const bool better = known == scheduler_.plans().end() || start->at < known->second.promise.at;
-      if (limits_.promises && better)
+      // Who is next by fair shares changes with every start and end: that is no promise to anyone.
+      if (limits_.promises && better && discipline.order != Order::drf)
         pass_.actions.emplace_back(Promise{job.id, start->at, start->place});
       return;
     }

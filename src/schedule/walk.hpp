@@ -45,6 +45,7 @@ class Walk {
 
   // Before the queues: reservations that begin, and what is locked.
   void lock();
+  void claim_plans(std::uint32_t queue);
   void clear_for(const Reservation& reservation);
   bool is_clearing(const Place& place) const;
   Place left_of(const Reservation& reservation) const;

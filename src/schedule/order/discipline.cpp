@@ -32,6 +32,7 @@ Discipline unknown_lengths(Order order, double factor) {
 
 Discipline levels() {
   Discipline discipline = plain(Order::priority, Overtaking::easy, Preemption::level);
+  discipline.look_again = Duration::minutes(1);  // running tasks become stoppable with time
   discipline.safe_min = Duration::minutes(5);
   discipline.safe_max = Duration::minutes(5);
   discipline.preemptions_max = 3;

@@ -99,6 +99,7 @@ std::vector<std::size_t> by_level_and_loss(const std::vector<Candidate>& candida
 
 std::optional<std::vector<std::size_t>> fewest_victims(const std::vector<Candidate>& candidates,
                                                        Stage& stage, std::size_t tries_max) {
+  if (stage.enough()) return std::vector<std::size_t>{};
   std::set<std::int64_t> levels;
   for (const Candidate& candidate : candidates) levels.insert(candidate.level);
   std::vector<std::size_t> pool;

@@ -17,6 +17,10 @@ void Plans::claim(TaskId task, ReservationId reservation, Instant from, Instant 
   claims_.push_back({task, reservation, from, to, std::move(place), yields_to_preemptible});
 }
 
+void Plans::unclaim(TaskId task) {
+  std::erase_if(claims_, [&](const Claim& claim) { return claim.task == task; });
+}
+
 std::optional<Plans::Conflict> Plans::conflict(const Place& place, const Room& room, Instant ends,
                                                bool preemptible) {
   for (First& first : first_) {

@@ -24,6 +24,7 @@ class Plans {
   // What will be taken: by a reservation, or by a task with a fixed place.
   void claim(TaskId task, ReservationId reservation, Instant from, Instant to, Place place,
              bool yields_to_preemptible);
+  void unclaim(TaskId task);
 
   struct Conflict {
     TaskId task;

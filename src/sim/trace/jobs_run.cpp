@@ -122,7 +122,7 @@ class JobsRun {
 
   void pass() {
     schedule::Scheduler::PassLimits limits;
-    limits.reasons = limits.promises = false;
+    limits.reasons = false;
     const schedule::Pass decided = scheduler_.pass(now_, room_, limits);
     idle_looks_ = decided.actions.empty() ? idle_looks_ + 1 : 0;
     for (const schedule::Action& action : decided.actions) {
@@ -131,6 +131,8 @@ class JobsRun {
       } else if (const auto* preempted = std::get_if<schedule::Preempt>(&action)) {
         for (const TaskId victim : preempted->victims) preempt(victim);
         if (preempted->task.valid()) start(preempted->task, preempted->place);
+      } else if (const auto* promised = std::get_if<schedule::Promise>(&action)) {
+        scheduler_.is_promised(promised->task, now_, *promised, false);
       }
     }
   }
