@@ -1,0 +1,266 @@
+#include "schedule/scheduler.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+
+namespace loam::schedule {
+namespace {
+
+// A start that failed is tried again after 5 s, 10 s, 20 s, … up to ten minutes: long enough that a
+// broken node does not win every pass, short enough that a passing fault costs little.
+constexpr Duration back_off_first = Duration::seconds(5);
+constexpr Duration back_off_most = Duration::minutes(10);
+
+// What was learned is computed anew so often at most, and so often at least where tasks ran on.
+constexpr Duration learn_every = Duration::seconds(300);
+// The more tasks there are to learn from, the less one more changes: 10 ms of waiting for each.
+constexpr std::int64_t learn_pause_per_task_ms = 10;
+
+bool learns(const Discipline& discipline) {
+  return discipline.order == Order::blind || discipline.order == Order::semi_blind;
+}
+
+}  // namespace
+
+void Scheduler::set_queue(std::uint32_t number, QueueSpec spec) {
+  LOAM_ASSERT(number <= queues_.size());
+  if (number == queues_.size()) {
+    learned_.emplace_back();
+    if (spec.discipline.order == Order::semi_blind)
+      learned_.back().lengths = Lengths(Lengths::trust_limited);
+    queues_.push_back(std::move(spec));
+  } else {
+    queues_[number] = std::move(spec);
+  }
+}
+
+void Scheduler::reserve(Reservation reservation) {
+  LOAM_ASSERT(reservation.id.valid() && reservation.from < reservation.to);
+  reservations_[reservation.id] = std::move(reservation);
+}
+
+void Scheduler::unreserve(ReservationId id) {
+  reservations_.erase(id);
+}
+
+std::size_t Scheduler::intern(const Ask& ask) {
+  const auto [at, fresh] = ask_numbers_.try_emplace(ask, asks_.size());
+  if (fresh) asks_.push_back(&at->first);
+  return at->second;
+}
+
+Line Scheduler::line_of(const Standing& standing) {
+  const Job& job = standing.job;
+  Line line;
+  line.queue = job.queue;
+  line.level = job.level;
+  line.tenant = job.tenant;
+  line.project = job.project;
+  line.environment = job.environment;
+  line.ask = intern(job.ask);
+  line.takes = job.takes;
+  line.milli = job.milli;
+  line.limit = job.limit;
+  line.length = job.length;
+  line.served = standing.served;
+  line.on_devices = standing.on_devices;
+  line.preemptible = job.preemptible;
+  line.reservation = job.reservation;
+  line.not_before = standing.not_before;
+  if (plans_.count(job.id) != 0) line.alone = job.id;
+  return line;
+}
+
+void Scheduler::enqueue(Standing& standing) {
+  const auto line = lines_.try_emplace(line_of(standing)).first;
+  line->second.insert({standing.job.arrival, standing.job.id});
+  line_of_task_[standing.job.id] = &line->first;
+  if (standing.not_before.ms > 0) backing_off_.insert({standing.not_before, standing.job.id});
+}
+
+void Scheduler::dequeue(const Standing& standing) {
+  const auto known = line_of_task_.find(standing.job.id);
+  LOAM_ASSERT(known != line_of_task_.end());
+  const auto line = lines_.find(*known->second);
+  line->second.erase({standing.job.arrival, standing.job.id});
+  backing_off_.erase({known->second->not_before, standing.job.id});
+  if (line->second.empty()) lines_.erase(line);
+  line_of_task_.erase(known);
+}
+
+void Scheduler::arrives(Job job, Instant now) {
+  LOAM_ASSERT(job.id.valid() && job.queue < queues_.size() && job.milli > 0);
+  Standing standing;
+  standing.job = std::move(job);
+  standing.since = now;
+  ++learned_[standing.job.queue].arrivals;
+  const auto [at, fresh] = standings_.emplace(standing.job.id, std::move(standing));
+  LOAM_ASSERT(fresh);
+  enqueue(at->second);
+}
+
+void Scheduler::starts(TaskId task, Instant now, Place place, Duration owed) {
+  Standing& standing = standings_.at(task);
+  LOAM_ASSERT(!standing.running());
+  dequeue(standing);
+  plans_.erase(task);
+  standing.overdue = is_overdue(standing, now);
+  standing.state = JobState::running;
+  standing.since = standing.saved_at = now;
+  standing.owed = owed;
+  standing.place = std::move(place);
+  standing.started_before = true;
+  standing.not_before = Instant{};
+  running_.insert(task);
+  served_.insert(task);
+  quotas_.charge(standing.job.tenant, standing.job.takes);
+  shares_.charge(standing.job.tenant, standing.job.project, standing.job.takes, now);
+}
+
+void Scheduler::saves(TaskId task, Instant now) {
+  Standing& standing = standings_.at(task);
+  LOAM_ASSERT(standing.running() && now >= standing.saved_at);
+  standing.saved_at = now;
+  standing.failures = 0;
+}
+
+void Scheduler::is_stopping(TaskId task, Instant by) {
+  Standing& standing = standings_.at(task);
+  LOAM_ASSERT(standing.running());
+  standing.stopping = true;
+  standing.stops_by = by;
+}
+
+void Scheduler::stop_running(Standing& standing, Instant now, Duration served) {
+  LOAM_ASSERT(standing.running() && now >= standing.since);
+  standing.on_devices = standing.on_devices_at(now);
+  standing.served = served;
+  standing.state = JobState::waiting;
+  standing.since = now;
+  standing.owed = Duration{};
+  standing.stopping = false;
+  standing.place.clear();
+  running_.erase(standing.job.id);
+  quotas_.release(standing.job.tenant, standing.job.takes);
+  shares_.release(standing.job.tenant, standing.job.project, standing.job.takes, now);
+}
+
+void Scheduler::is_preempted(TaskId task, Instant now) {
+  Standing& standing = standings_.at(task);
+  stop_running(standing, now, standing.served_at(now));
+  const Discipline& discipline = queues_[standing.job.queue].discipline;
+  const Instant forgotten = now - discipline.preemption_window;
+  if (discipline.preemption_window.ms > 0) {
+    std::erase_if(standing.preempted_at, [&](Instant at) { return at <= forgotten; });
+  }
+  standing.preempted_at.push_back(now);
+  standing.failures = 0;
+  ++learned_[standing.job.queue].preemptions;
+  enqueue(standing);
+}
+
+void Scheduler::comes_back(TaskId task, Instant now, Duration kept) {
+  Standing& standing = standings_.at(task);
+  LOAM_ASSERT(kept.ms >= 0 && kept <= standing.served_at(now));
+  stop_running(standing, now, kept);
+  enqueue(standing);
+}
+
+void Scheduler::fails_to_start(TaskId task, Instant now) {
+  Standing& standing = standings_.at(task);
+  if (standing.running()) {
+    stop_running(standing, now, standing.served);
+  } else {
+    dequeue(standing);
+  }
+  const auto doublings = std::min<std::int64_t>(standing.failures++, 16);
+  standing.not_before =
+      now + std::min(back_off_first * (std::int64_t{1} << doublings), back_off_most);
+  enqueue(standing);
+}
+
+void Scheduler::leaves(TaskId task, Instant now, bool completed) {
+  const auto found = standings_.find(task);
+  LOAM_ASSERT(found != standings_.end());
+  Standing& standing = found->second;
+  Learned& learned = learned_[standing.job.queue];
+  if (completed && learns(queues_[standing.job.queue].discipline)) {
+    learned.lengths.end(standing.served_at(now), standing.job.limit.value_or(Duration{}));
+    learned.stale = true;
+  }
+  if (standing.running()) {
+    stop_running(standing, now, standing.served);
+  } else {
+    dequeue(standing);
+  }
+  plans_.erase(task);
+  served_.erase(task);
+  standings_.erase(found);
+}
+
+void Scheduler::is_promised(TaskId task, Instant, Promise promise, bool leaving) {
+  Standing& standing = standings_.at(task);
+  LOAM_ASSERT(!standing.running());
+  dequeue(standing);
+  plans_[task] = {std::move(promise), leaving};
+  enqueue(standing);
+}
+
+void Scheduler::learn(std::uint32_t queue, Instant now) {
+  std::vector<Lengths::Alive> alive;
+  for (const TaskId task : served_) {
+    const Standing& standing = standings_.at(task);
+    if (standing.job.queue != queue) continue;
+    alive.push_back({standing.served_at(now), standing.job.limit.value_or(Duration{})});
+  }
+  Learned& learned = learned_[queue];
+  learned.lengths.learn(alive);
+  learned.learned_at = now;
+  learned.stale = false;
+}
+
+void Scheduler::tick(Instant now) {
+  const Duration pause = std::min(
+      learn_every, Duration{static_cast<std::int64_t>(served_.size()) * learn_pause_per_task_ms});
+  for (std::uint32_t queue = 0; queue < queues_.size(); ++queue) {
+    if (!learns(queues_[queue].discipline)) continue;
+    const Learned& learned = learned_[queue];
+    const Duration age = now - learned.learned_at;
+    if (age >= learn_every || (learned.stale && age >= pause)) learn(queue, now);
+  }
+}
+
+bool Scheduler::is_overdue(const Standing& standing, Instant now) const {
+  if (standing.overdue) return true;
+  const Discipline& discipline = queues_[standing.job.queue].discipline;
+  const Duration waited = standing.waited_at(now);
+  if (discipline.overdue_after.ms > 0 && waited > discipline.overdue_after) return true;
+  if (!learns(discipline)) return false;
+  // Eight times a typical length, or its own so far.
+  const double served_s = static_cast<double>(standing.served_at(now).ms) / 1000;
+  const double typical_s = std::max(learned_[standing.job.queue].lengths.median_s(), served_s);
+  return discipline.order == Order::blind && static_cast<double>(waited.ms) / 1000 > 8 * typical_s;
+}
+
+Instant Scheduler::look_again(Instant last_event) const {
+  Instant next = Instant::never();
+  for (std::uint32_t queue = 0; queue < queues_.size(); ++queue) {
+    const Discipline& discipline = queues_[queue].discipline;
+    if (discipline.look_again.ms == 0) continue;
+    const bool refills = discipline.preemption == Preemption::refill;
+    if (waiting() == 0 && !(refills && !running_.empty())) continue;
+    next = std::min(next, last_event + discipline.look_again);
+  }
+  const auto later = backing_off_.upper_bound({last_event, TaskId{~std::uint64_t{0}}});
+  if (later != backing_off_.end()) next = std::min(next, later->first);
+  for (const auto& [id, reservation] : reservations_) {
+    for (const Instant at :
+         {reservation.from - reservation.notice, reservation.from, reservation.to}) {
+      if (at > last_event) next = std::min(next, at);
+    }
+  }
+  return next;
+}
+
+}  // namespace loam::schedule

@@ -1,0 +1,202 @@
+// Scheduler: who runs next. Facts keep its tables up to date as they happen; pass() reads them and
+// gives decisions as data, which come back as facts once they were carried out. The daemon and the
+// simulator drive this same code. It knows capacity only through a Room. Pure.
+//
+// Tasks that differ in nothing but their arrival stand in one line, and a line is tried once a
+// pass: the cost of a pass grows with the number of lines, not of tasks.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedule/admission/quotas.hpp"
+#include "schedule/decision.hpp"
+#include "schedule/order/discipline.hpp"
+#include "schedule/order/job.hpp"
+#include "schedule/order/lengths.hpp"
+#include "schedule/order/shares.hpp"
+#include "schedule/room.hpp"
+
+namespace loam::schedule {
+
+struct QueueSpec {
+  std::string name;
+  Discipline discipline;
+  // Queues of a higher rank are tried first; those of one rank in the order of what their running
+  // tasks hold, over the weight.
+  std::int64_t rank = 0;
+  std::int64_t weight = 1;
+  std::set<std::string> barred_environments;  // whose tasks never start from this queue
+};
+
+struct Reservation {
+  ReservationId id;
+  TenantId tenant;
+  Instant from;
+  Instant to;
+  Place place;
+  // Before `from`, so that whoever is on it may save.
+  Duration notice = Duration::seconds(120);
+};
+
+// Where equal tasks stand: everything that decides about one but its arrival and id.
+struct Line {
+  std::uint32_t queue = 0;
+  std::int64_t level = 0;
+  TenantId tenant;
+  std::string project;
+  std::string environment;
+  std::size_t ask = 0;  // number of the request, as interned
+  Amounts takes;
+  std::int64_t milli = 0;
+  std::optional<Duration> limit;
+  std::optional<Duration> length;
+  Duration served;
+  Duration on_devices;
+  bool preemptible = false;
+  ReservationId reservation;
+  Instant not_before;
+  TaskId alone;  // a task that has a plan stands by itself
+
+  friend auto operator<=>(const Line&, const Line&) = default;
+};
+using LineTasks = std::set<std::pair<Instant, TaskId>>;  // by arrival
+
+struct Pass {
+  std::vector<Action> actions;  // in order; each takes the ones before for granted
+  // Why the lines that were tried wait: one entry a line, for its first task and those behind it.
+  std::vector<std::pair<const Line*, Wait>> waits;  // live until the next fact
+};
+
+class Scheduler {
+ public:
+  Scheduler() = default;
+  // Not copied: indexes point into the tables beside them.
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+  Scheduler(Scheduler&&) = default;
+  Scheduler& operator=(Scheduler&&) = default;
+
+  // --- Settings ---------------------------------------------------------------------------------
+
+  // Queues are numbered from 0 as they come; a number that exists is replaced, as long as no task
+  // was learned from it. Requires a number of at most the count.
+  void set_queue(std::uint32_t number, QueueSpec spec);
+  Quotas& quotas() { return quotas_; }
+  const Quotas& quotas() const { return quotas_; }
+  Shares& shares() { return shares_; }
+  const Shares& shares() const { return shares_; }
+  // Requires a place whose devices no other reservation holds in that time: see reservable().
+  void reserve(Reservation reservation);
+  void unreserve(ReservationId id);
+
+  // --- Facts, in the order of time
+  // ----------------------------------------------------------------
+
+  // A task came. Requires a queue that exists, a new id, and a valid request. O(log tasks).
+  void arrives(Job job, Instant now);
+  // It starts; `owed`: until it does useful work.
+  void starts(TaskId task, Instant now, Place place, Duration owed = {});
+  // It wrote a checkpoint.
+  void saves(TaskId task, Instant now);
+  // It was asked to stop and will have left by then.
+  void is_stopping(TaskId task, Instant by);
+  // It saved, stopped for others and waits again. O(log tasks).
+  void is_preempted(TaskId task, Instant now);
+  // Its attempt ended without its doing: device lost, paused and resumed. `kept`: what it keeps of
+  // the useful time.
+  void comes_back(TaskId task, Instant now, Duration kept);
+  // A start failed: it waits again and is not tried for 2^failures × 5 s, at most 10 minutes.
+  void fails_to_start(TaskId task, Instant now);
+  // It leaves for good; `completed`: its length is learned from. Waiting or running.
+  void leaves(TaskId task, Instant now, bool completed);
+  // It was promised this start. Keeps it before all others without one. `leaving`: its place is
+  // locked from now on, since victims are leaving it.
+  void is_promised(TaskId task, Instant now, Promise promise, bool leaving);
+  // Lets priorities follow the time; at least before each pass. O(started tasks) every 5 minutes.
+  void tick(Instant now);
+
+  // --- Decisions
+  // ----------------------------------------------------------------------------------
+
+  struct PassLimits {
+    std::size_t actions_max = static_cast<std::size_t>(-1);
+    bool reasons = true;   // fill Pass::waits
+    bool promises = true;  // give a Promise where a plan is new or earlier
+  };
+  // What to do at `now`, given what is free. Requires `now` not before the last fact.
+  // O(lines · (log lines + Room::find)).
+  Pass pass(Instant now, const Room& room, const PassLimits& limits) const;
+  Pass pass(Instant now, const Room& room) const { return pass(now, room, PassLimits{}); }
+
+  // Why a task waits, from a pass with reasons; nothing where it does not wait or was decided upon.
+  std::optional<Wait> explain(const Pass& pass, TaskId task) const;
+  // When to pass again should nothing happen before; never() where time alone changes nothing.
+  Instant look_again(Instant last_event) const;
+  // A place that is free from `from` to `to`, given the limits of what runs and the other
+  // reservations; nothing where there is none, or something without limit may still be there.
+  std::optional<Place> reservable(const Ask& ask, Instant now, Instant from, Instant to,
+                                  const Room& room) const;
+
+  // --- Views
+  // --------------------------------------------------------------------------------------
+
+  const std::map<TaskId, Standing>& standings() const { return standings_; }
+  const Standing& standing(TaskId task) const { return standings_.at(task); }
+  const std::map<Line, LineTasks>& lines() const { return lines_; }
+  const std::vector<QueueSpec>& queues() const { return queues_; }
+  const std::map<ReservationId, Reservation>& reservations() const { return reservations_; }
+  const Lengths& lengths(std::uint32_t queue) const { return learned_.at(queue).lengths; }
+  std::size_t waiting() const { return standings_.size() - running_.size(); }
+  const std::set<TaskId>& running() const { return running_; }
+  const Ask& ask(std::size_t number) const { return *asks_.at(number); }
+  struct Plan {
+    Promise promise;
+    bool leaving = false;
+  };
+  const std::map<TaskId, Plan>& plans() const { return plans_; }
+  std::int64_t preemptions(std::uint32_t queue) const { return learned_.at(queue).preemptions; }
+  std::int64_t arrivals(std::uint32_t queue) const { return learned_.at(queue).arrivals; }
+
+  // Waiting so long that all others come after it.
+  bool is_overdue(const Standing& standing, Instant now) const;
+
+ private:
+  struct Learned {
+    Lengths lengths{Lengths::trust_blind};
+    Instant learned_at{std::numeric_limits<std::int64_t>::min() / 2};
+    bool stale = false;  // a task ended since
+    std::int64_t arrivals = 0;
+    std::int64_t preemptions = 0;
+  };
+
+  Line line_of(const Standing& standing);
+  void enqueue(Standing& standing);
+  void dequeue(const Standing& standing);
+  void stop_running(Standing& standing, Instant now, Duration served);
+  void learn(std::uint32_t queue, Instant now);
+  std::size_t intern(const Ask& ask);
+
+  std::vector<QueueSpec> queues_;
+  std::vector<Learned> learned_;  // by queue
+  Quotas quotas_;
+  Shares shares_;
+  std::map<TaskId, Standing> standings_;
+  std::map<TaskId, const Line*> line_of_task_;  // of waiting tasks
+  std::map<Line, LineTasks> lines_;
+  std::set<TaskId> running_;
+  std::set<std::pair<Instant, TaskId>> backing_off_;  // waiting tasks that are not tried until then
+  std::set<TaskId> served_;  // tasks that have run, waiting or running: what is learned from
+  std::map<Ask, std::size_t> ask_numbers_;
+  std::vector<const Ask*> asks_;
+  std::map<TaskId, Plan> plans_;
+  std::map<ReservationId, Reservation> reservations_;
+};
+
+}  // namespace loam::schedule

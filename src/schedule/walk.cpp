@@ -1,0 +1,462 @@
+#include "schedule/walk.hpp"
+
+#include <algorithm>
+#include <queue>
+
+#include "base/assert.hpp"
+
+namespace loam::schedule {
+namespace {
+
+// When a task that starts now would end: the rest of its limit, and what it owes before it goes on.
+Instant ends_if_started(const Standing& standing, Instant now) {
+  const std::optional<Duration>& most =
+      standing.job.length ? standing.job.length : standing.job.limit;
+  if (!most) return Instant::never();
+  const Duration load = standing.started_before ? standing.job.load : Duration{};
+  return now + (*most - standing.served) + load;
+}
+
+std::optional<Duration> lasts_if_started(const Standing& standing, Instant now) {
+  const Instant ends = ends_if_started(standing, now);
+  if (ends == Instant::never()) return std::nullopt;
+  return ends - now;
+}
+
+}  // namespace
+
+Walk::Walk(const Scheduler& scheduler, Instant now, const Room& room,
+           const Scheduler::PassLimits& limits)
+    : scheduler_(scheduler),
+      now_(now),
+      real_(room),
+      limits_(limits),
+      room_(room.copy()),
+      quotas_(scheduler.quotas()),
+      shares_(scheduler.shares()),
+      preempted_(scheduler.queues().size(), 0) {
+  for (const TaskId task : scheduler_.running()) {
+    const Standing& standing = scheduler_.standing(task);
+    plans_.runs(task, standing.ends_by(), standing.place);
+  }
+}
+
+Pass Walk::run() {
+  lock();
+  std::vector<std::uint32_t> order(scheduler_.queues().size());
+  std::vector<double> held(order.size(), 0);
+  for (std::uint32_t queue = 0; queue < order.size(); ++queue) order[queue] = queue;
+  if (order.size() > 1) {
+    for (const TaskId task : scheduler_.running()) {
+      const Job& job = scheduler_.standing(task).job;
+      held[job.queue] += static_cast<double>(job.milli) /
+                         static_cast<double>(scheduler_.queues()[job.queue].weight);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const QueueSpec& of_a = scheduler_.queues()[a];
+      const QueueSpec& of_b = scheduler_.queues()[b];
+      if (of_a.rank != of_b.rank) return of_a.rank > of_b.rank;
+      return held[a] < held[b];
+    });
+  }
+  for (const std::uint32_t queue : order) {
+    if (full()) break;
+    blocked_ = 0;
+    if (scheduler_.queues()[queue].discipline.preemption == Preemption::refill) {
+      refill_queue(queue);
+    } else {
+      walk_queue(queue);
+    }
+  }
+  return std::move(pass_);
+}
+
+// --- What is decided
+// ------------------------------------------------------------------------------
+
+void Walk::wait(const Turn& turn, Wait why) {
+  if (limits_.reasons) pass_.waits.emplace_back(turn.line, why);
+}
+
+void Walk::decide_start(const Standing& standing, Place place) {
+  const Job& job = standing.job;
+  room_->take(place);
+  plans_.starts(job.id, place, ends_if_started(standing, now_));
+  quotas_.charge(job.tenant, job.takes);
+  shares_.charge(job.tenant, job.project, job.takes, now_);
+  started_.insert(job.id);
+  pass_.actions.emplace_back(Start{job.id, std::move(place)});
+}
+
+void Walk::decide_preempt(const Standing* standing, ReservationId reservation,
+                          const std::vector<TaskId>& victims, Place place) {
+  for (const TaskId task : victims) {
+    const Job& job = scheduler_.standing(task).job;
+    quotas_.release(job.tenant, job.takes);
+    shares_.release(job.tenant, job.project, job.takes, now_);
+    gone_.insert(task);
+    plans_.leaves(task);
+    ++preempted_[job.queue];
+  }
+  room_->take(place);
+  if (standing != nullptr) {
+    const Job& job = standing->job;
+    plans_.starts(job.id, place, ends_if_started(*standing, now_));
+    quotas_.charge(job.tenant, job.takes);
+    shares_.charge(job.tenant, job.project, job.takes, now_);
+    started_.insert(job.id);
+  }
+  pass_.actions.emplace_back(
+      Preempt{standing == nullptr ? TaskId{} : standing->job.id, reservation, victims, place});
+}
+
+// --- What is locked
+// -------------------------------------------------------------------------------
+
+// The part of a reservation's place that its own tasks do not use yet.
+Place Walk::left_of(const Reservation& reservation) const {
+  Place left = reservation.place;
+  for (const TaskId task : scheduler_.running()) {
+    const Standing& standing = scheduler_.standing(task);
+    if (standing.job.reservation != reservation.id) continue;
+    for (const Placement& slice : standing.place) {
+      for (Placement& part : left) {
+        if (part.device != slice.device) continue;
+        part.share -= slice.share;
+        part.memory -= slice.memory;
+        break;
+      }
+    }
+  }
+  std::erase_if(left, [](const Placement& part) { return part.share.value <= 0; });
+  return left;
+}
+
+bool touch(const Place& a, const Place& b) {
+  return std::any_of(a.begin(), a.end(), [&](const Placement& one) {
+    return std::any_of(b.begin(), b.end(),
+                       [&](const Placement& other) { return other.device == one.device; });
+  });
+}
+
+// Whether the place is free, or somebody is leaving it; if neither, what was cleared is lost again.
+bool Walk::is_clearing(const Place& place) const {
+  if (real_.holds(place)) return true;
+  return std::any_of(scheduler_.running().begin(), scheduler_.running().end(), [&](TaskId task) {
+    const Standing& standing = scheduler_.standing(task);
+    return standing.stopping && touch(standing.place, place);
+  });
+}
+
+void Walk::lock() {
+  for (const auto& [task, plan] : scheduler_.plans()) {
+    if (plan.leaving && is_clearing(plan.promise.place)) room_->take(plan.promise.place);
+  }
+  for (const auto& [id, reservation] : scheduler_.reservations()) {
+    if (reservation.to <= now_) continue;
+    if (now_ >= reservation.from - reservation.notice && !full()) clear_for(reservation);
+    if (reservation.from <= now_) {
+      room_->take(left_of(reservation));
+    } else {
+      // Once those on it were told to leave, nobody comes.
+      const bool yields = now_ < reservation.from - reservation.notice;
+      plans_.claim({}, id, reservation.from, reservation.to, reservation.place, yields);
+    }
+  }
+}
+
+void Walk::clear_for(const Reservation& reservation) {
+  const Place left = left_of(reservation);
+  if (room_->holds(left)) return;
+  const auto still = room_->copy();
+  std::vector<TaskId> victims;
+  for (const TaskId task : scheduler_.running()) {
+    const Standing& standing = scheduler_.standing(task);
+    if (standing.job.reservation == reservation.id || gone_.count(task) != 0) continue;
+    if (!touch(standing.place, left)) continue;
+    if (standing.ends_by() <= reservation.from) {  // it ends in time, by its limit or as asked
+      still->give_back(standing.place);
+      continue;
+    }
+    if (still->holds(left)) break;
+    still->give_back(standing.place);
+    victims.push_back(task);
+  }
+  if (victims.empty()) return;
+  for (const TaskId task : victims) room_->give_back(scheduler_.standing(task).place);
+  decide_preempt(nullptr, reservation.id, victims, {});
+}
+
+// --- A queue
+// --------------------------------------------------------------------------------------
+
+std::vector<Walk::Turn> Walk::turns_of(std::uint32_t queue) const {
+  std::vector<Turn> turns;
+  Line first;
+  first.queue = queue;
+  first.level = std::numeric_limits<std::int64_t>::min();
+  for (auto line = scheduler_.lines().lower_bound(first);
+       line != scheduler_.lines().end() && line->first.queue == queue; ++line) {
+    Turn turn;
+    turn.line = &line->first;
+    turn.at = line->second.begin();
+    turn.standing = &scheduler_.standing(turn.at->second);
+    turn.rank = rank_of(scheduler_, shares_, *turn.standing, now_);
+    turns.push_back(turn);
+  }
+  return turns;
+}
+
+// Conservative: what was promised stays promised, so each task finds the others' plans in place
+// when its own is looked for anew.
+void Walk::claim_plans(std::uint32_t queue) {
+  for (const auto& [task, plan] : scheduler_.plans()) {
+    const Standing& standing = scheduler_.standing(task);
+    if (standing.job.queue != queue || plan.leaving) continue;
+    const std::optional<Duration> lasts = lasts_if_started(standing, now_);
+    const Instant from = std::max(now_, plan.promise.at);
+    plans_.claim(task, {}, from, lasts ? from + *lasts : Instant::never(), plan.promise.place,
+                 false);
+  }
+}
+
+void Walk::walk_queue(std::uint32_t queue) {
+  if (scheduler_.queues()[queue].discipline.overtaking == Overtaking::conservative)
+    claim_plans(queue);
+  const bool shares_move = scheduler_.queues()[queue].discipline.order == Order::drf;
+  std::priority_queue<Turn, std::vector<Turn>, Later> turns(Later{}, turns_of(queue));
+  while (!turns.empty() && !full()) {
+    Turn turn = turns.top();
+    turns.pop();
+    if (shares_move) {  // a start since has moved its tenant back
+      turn.rank = rank_of(scheduler_, shares_, *turn.standing, now_);
+      if (!turns.empty() && turns.top().rank < turn.rank) {
+        turns.push(turn);
+        continue;
+      }
+    }
+    if (take_turn(turn) == Outcome::waits) continue;
+    const LineTasks& tasks = scheduler_.lines().at(*turn.line);
+    if (++turn.at == tasks.end()) continue;
+    turn.standing = &scheduler_.standing(turn.at->second);
+    turn.rank = rank_of(scheduler_, shares_, *turn.standing, now_);
+    turns.push(turn);
+  }
+}
+
+std::optional<Wait> Walk::hindrance(const Turn& turn) const {
+  const Job& job = turn.standing->job;
+  const QueueSpec& queue = scheduler_.queues()[job.queue];
+  Wait why;
+  if (queue.barred_environments.count(job.environment) != 0) {
+    why.code = WaitCode::barred_environment;
+    return why;
+  }
+  if (turn.line->not_before > now_) {
+    why.code = WaitCode::backing_off;
+    why.at = turn.line->not_before;
+    return why;
+  }
+  return std::nullopt;
+}
+
+Walk::Outcome Walk::take_turn(const Turn& turn) {
+  if (const auto why = hindrance(turn)) {
+    wait(turn, *why);
+    return Outcome::waits;
+  }
+  const Job& job = turn.standing->job;
+  if (turn.rank.tier == Tier::place_cleared &&
+      is_clearing(scheduler_.plans().at(job.id).promise.place)) {
+    return start_cleared(turn);
+  }
+  if (const auto shortfall = quotas_.check(job.tenant, job.takes, job.limit)) {
+    // What is the tenant's own comes back from those who borrowed it.
+    if (shortfall->kind == Shortfall::Kind::lent && preempt_for(turn, true))
+      return Outcome::decided;
+    Wait why;
+    why.code = WaitCode::quota_exceeded;
+    why.shortfall = *shortfall;
+    wait(turn, why);
+    return Outcome::waits;
+  }
+  if (job.reservation.valid()) return start_reserved(turn);
+  const Kinds wanted = room_->kinds(job.ask);
+  if (wanted == 0) {
+    Wait why;
+    why.code = WaitCode::never_fits;
+    wait(turn, why);
+    return Outcome::waits;
+  }
+  return start_or_plan(turn, wanted);
+}
+
+Walk::Outcome Walk::start_cleared(const Turn& turn) {
+  const Place& place = scheduler_.plans().at(turn.standing->job.id).promise.place;
+  if (real_.holds(place)) {
+    room_->give_back(place);  // lock() took it
+    decide_start(*turn.standing, place);
+    return Outcome::decided;
+  }
+  Wait why;
+  why.code = WaitCode::victims_leaving;
+  wait(turn, why);
+  return Outcome::waits;
+}
+
+Walk::Outcome Walk::start_reserved(const Turn& turn) {
+  const Job& job = turn.standing->job;
+  Wait why;
+  why.code = WaitCode::no_reservation;
+  why.reservation = job.reservation;
+  const auto found = scheduler_.reservations().find(job.reservation);
+  const bool open = found != scheduler_.reservations().end() && found->second.from <= now_ &&
+                    now_ < found->second.to && found->second.tenant == job.tenant;
+  if (!open) {
+    wait(turn, why);
+    return Outcome::waits;
+  }
+  // Only what the reservation still holds, whatever else is free.
+  const Place left = left_of(found->second);
+  const auto inside = real_.copy();
+  for (const Action& action : pass_.actions) {
+    if (const auto* start = std::get_if<Start>(&action)) inside->take(start->place);
+  }
+  while (auto place = inside->find(job.ask, 0)) {
+    Place outside;
+    for (const Placement& slice : *place) {
+      if (!touch({slice}, left)) outside.push_back(slice);
+    }
+    if (outside.empty()) {
+      room_->give_back(*place);  // lock() took it
+      decide_start(*turn.standing, std::move(*place));
+      return Outcome::decided;
+    }
+    inside->take(outside);  // and look on
+  }
+  wait(turn, why);
+  return Outcome::waits;
+}
+
+// The place where it can start now without delaying anyone, whatever kinds are blocked.
+Walk::Outcome Walk::start_or_plan(const Turn& turn, Kinds wanted) {
+  const Job& job = turn.standing->job;
+  if ((wanted & ~blocked_) == 0) {
+    std::size_t kind = 0;
+    while ((wanted >> kind & 1) == 0) ++kind;
+    wait(turn, blocked_by_[kind]);
+    return Outcome::waits;
+  }
+  const Discipline& discipline = scheduler_.queues()[job.queue].discipline;
+  if (discipline.overtaking == Overtaking::conservative) return start_in_time(turn);
+  const Instant ends = ends_if_started(*turn.standing, now_);
+  Kinds barred = blocked_;
+  Wait why;
+  while (auto place = room_->find(job.ask, barred)) {
+    auto conflict = plans_.conflict(*place, *room_, ends, job.preemptible);
+    if (conflict && conflict->reservation.valid()) {
+      place = plans_.beside_claims(job.ask, barred, *room_, ends, job.preemptible);
+      if (place) conflict = plans_.conflict(*place, *room_, ends, job.preemptible);
+    }
+    if (place && !conflict) {
+      decide_start(*turn.standing, std::move(*place));
+      return Outcome::decided;
+    }
+    why.code = conflict->task.valid() ? WaitCode::would_delay : WaitCode::held_by_reservation;
+    why.other = conflict->task;
+    why.reservation = conflict->reservation;
+    barred |= conflict->kinds;
+  }
+  if (preempt_for(turn, false)) return Outcome::decided;
+  if (why.code == WaitCode::no_room) block(turn, wanted);
+  wait(turn, why);
+  return Outcome::waits;
+}
+
+// Conservative: everybody in turn gets the earliest start that delays no one before.
+Walk::Outcome Walk::start_in_time(const Turn& turn) {
+  const Job& job = turn.standing->job;
+  const std::optional<Duration> lasts = lasts_if_started(*turn.standing, now_);
+  plans_.unclaim(job.id);
+  auto start = plans_.earliest(job.ask, blocked_, lasts, now_, *room_);
+  if (start && start->at == now_) {
+    decide_start(*turn.standing, start->place);
+    return Outcome::decided;
+  }
+  if (preempt_for(turn, false)) return Outcome::decided;
+  Wait why;
+  wait(turn, why);
+  const auto known = scheduler_.plans().find(job.id);
+  const bool promised = known != scheduler_.plans().end();
+  const bool better = start && (!promised || start->at < known->second.promise.at);
+  if (promised && !better)
+    start = Plans::Start{std::max(now_, known->second.promise.at), known->second.promise.place};
+  if (!start) {
+    block(turn, room_->kinds(job.ask));
+    return Outcome::waits;
+  }
+  plans_.claim(job.id, {}, start->at, lasts ? start->at + *lasts : Instant::never(), start->place,
+               false);
+  if (limits_.promises && better)
+    pass_.actions.emplace_back(Promise{job.id, start->at, start->place});
+  return ++planned_ < scheduler_.queues()[job.queue].discipline.plans_max ? Outcome::decided
+                                                                          : Outcome::waits;
+}
+
+// One that did not fit: what does that mean for those behind it?
+void Walk::block(const Turn& turn, Kinds wanted) {
+  const Job& job = turn.standing->job;
+  const Discipline& discipline = scheduler_.queues()[job.queue].discipline;
+  const bool drains = turn.rank.tier == Tier::overdue;
+  if (!drains && discipline.overtaking == Overtaking::any) return;
+  if (!drains && discipline.overtaking == Overtaking::easy) {
+    if ((plans_.planned() & wanted) != 0) return;  // behind another that has a plan
+    if (const auto start = plans_.plan_first(job.id, job.ask, wanted, now_, *room_)) {
+      const auto known = scheduler_.plans().find(job.id);
+      const bool better = known == scheduler_.plans().end() || start->at < known->second.promise.at;
+      // Who is next by fair shares changes with every start and end: that is no promise to anyone.
+      if (limits_.promises && better && discipline.order != Order::drf)
+        pass_.actions.emplace_back(Promise{job.id, start->at, start->place});
+      return;
+    }
+    // Nobody knows when it could start, so nothing behind it is known not to delay it.
+  }
+  Wait why;
+  why.code = drains ? WaitCode::drains_for : WaitCode::behind;
+  why.other = job.id;
+  for (std::size_t kind = 0; kind < blocked_by_.size(); ++kind) {
+    if ((wanted >> kind & 1) != 0 && (blocked_ >> kind & 1) == 0) blocked_by_[kind] = why;
+  }
+  blocked_ |= wanted;
+}
+
+// --- The scheduler's side
+// -------------------------------------------------------------------------
+
+Pass Scheduler::pass(Instant now, const Room& room, const PassLimits& limits) const {
+  return Walk(*this, now, room, limits).run();
+}
+
+std::optional<Wait> Scheduler::explain(const Pass& pass, TaskId task) const {
+  const auto line = line_of_task_.find(task);
+  if (line == line_of_task_.end()) return std::nullopt;
+  for (const auto& [waiting, why] : pass.waits) {
+    if (waiting == line->second) return why;
+  }
+  return std::nullopt;
+}
+
+std::optional<Place> Scheduler::reservable(const Ask& ask, Instant now, Instant from, Instant to,
+                                           const Room& room) const {
+  const auto then = room.copy();
+  for (const TaskId task : running_) {
+    const Standing& standing = standings_.at(task);
+    if (standing.job.preemptible || standing.ends_by() <= from) then->give_back(standing.place);
+  }
+  for (const auto& [id, other] : reservations_) {
+    if (other.from < to && other.to > std::max(from, now)) then->take(other.place);
+  }
+  return then->find(ask, 0);
+}
+
+}  // namespace loam::schedule

@@ -1,0 +1,166 @@
+// Walk, the part that stops running tasks for others: who may be stopped, and who is.
+#include <algorithm>
+#include <cmath>
+
+#include "schedule/walk.hpp"
+
+namespace loam::schedule {
+namespace {
+
+// Bounds on the work of one pass, so that it stays within a few milliseconds: running tasks that
+// are looked at as victims, over all who ask; and sets of victims that are tried for one.
+constexpr std::size_t victims_looked_at_max = 100'000;
+constexpr std::size_t victim_tries_max = 1'000;
+
+std::int64_t loss_of(const Standing& standing, Instant now) {
+  const Duration lost = (now - standing.saved_at) + standing.job.save + standing.job.load;
+  return standing.job.milli * std::max<std::int64_t>(0, lost.ms);
+}
+
+// The walk's scratch copies with some victims away.
+class Absence final : public Stage {
+ public:
+  Absence(Room& room, Quotas& quotas, const std::vector<const Standing*>& victims, const Job& asker,
+          Kinds barred, bool reclaim)
+      : room_(room),
+        quotas_(quotas),
+        victims_(victims),
+        asker_(asker),
+        barred_(barred),
+        reclaim_(reclaim) {}
+
+  // Once it no longer borrows, a tenant has given back what it must.
+  bool allowed(std::size_t i) override {
+    return !reclaim_ || quotas_.borrows(victims_[i]->job.tenant);
+  }
+  void remove(std::size_t i) override {
+    const Standing& victim = *victims_[i];
+    room_.give_back(victim.place);
+    quotas_.release(victim.job.tenant, victim.job.takes);
+  }
+  void restore(std::size_t i) override {
+    const Standing& victim = *victims_[i];
+    room_.take(victim.place);
+    quotas_.charge(victim.job.tenant, victim.job.takes);
+  }
+  bool enough() override {
+    return !quotas_.check(asker_.tenant, asker_.takes, asker_.limit) &&
+           room_.find(asker_.ask, barred_);
+  }
+
+ private:
+  Room& room_;
+  Quotas& quotas_;
+  const std::vector<const Standing*>& victims_;
+  const Job& asker_;
+  Kinds barred_;
+  bool reclaim_;
+};
+
+}  // namespace
+
+bool Walk::is_safe(const Standing& victim, bool for_overdue) const {
+  const Discipline& discipline = scheduler_.queues()[victim.job.queue].discipline;
+  const Duration served = victim.served_at(now_);
+  Duration most = discipline.safe_max;
+  if (for_overdue && discipline.overdue_safe_max.ms > 0)
+    most = std::min(most, discipline.overdue_safe_max);
+  const Duration safe = std::min(std::max(discipline.safe_min, Duration{served.ms / 4}), most);
+  if (now_ - victim.since < safe + victim.owed) return true;
+  if (for_overdue || discipline.preemptions_max == 0) return false;
+  std::int64_t count = 0;
+  for (const Instant at : victim.preempted_at) {
+    const Duration window = discipline.preemption_window;
+    if (window.ms == 0 || at > now_ - window) ++count;
+  }
+  std::int64_t most_often = discipline.preemptions_max;
+  if (discipline.preemption_earned.ms > 0)
+    most_often += served.ms / discipline.preemption_earned.ms;
+  return count >= most_often;
+}
+
+bool Walk::may_stop(const Standing& victim, const Standing& asker, bool reclaim) const {
+  if (victim.stopping || gone_.count(victim.job.id) != 0 || victim.job.reservation.valid())
+    return false;
+  if ((room_->kinds(asker.job.ask) & room_->kinds_of(victim.place)) == 0) return false;
+  if (reclaim) {
+    return quotas_.borrows(victim.job.tenant) &&
+           quotas_.same_cohort(victim.job.tenant, asker.job.tenant) && !is_safe(victim, false);
+  }
+  const Discipline& of_asker = scheduler_.queues()[asker.job.queue].discipline;
+  const Discipline& of_victim = scheduler_.queues()[victim.job.queue].discipline;
+  const bool overdue = scheduler_.is_overdue(asker, now_);
+  if (overdue) {
+    return victim.job.queue == asker.job.queue && !victim.overdue && !is_safe(victim, true) &&
+           of_asker.preemption != Preemption::none;
+  }
+  if (victim.overdue || is_safe(victim, false)) return false;
+  if (victim.job.level < asker.job.level &&
+      (victim.job.preemptible || of_victim.preemption == Preemption::level)) {
+    return true;
+  }
+  return of_asker.preemption == Preemption::urgency && victim.job.queue == asker.job.queue &&
+         std::log(of_asker.urgency_factor) + urgency(scheduler_, victim, now_) <
+             urgency(scheduler_, asker, now_);
+}
+
+std::vector<const Standing*> Walk::stoppable_for(const Standing& asker, bool reclaim) const {
+  std::vector<const Standing*> found;
+  for (const TaskId task : scheduler_.running()) {
+    const Standing& standing = scheduler_.standing(task);
+    if (may_stop(standing, asker, reclaim)) found.push_back(&standing);
+  }
+  return found;
+}
+
+bool Walk::preempt_for(const Turn& turn, bool reclaim) {
+  const Standing& asker = *turn.standing;
+  const std::uint32_t queue = asker.job.queue;
+  const Discipline& discipline = scheduler_.queues()[queue].discipline;
+  const bool by_urgency = discipline.preemption == Preemption::urgency;
+  const bool overdue = turn.rank.tier == Tier::overdue;
+  if (discipline.preemptions_per_arrival_max > 0 && !overdue && !reclaim &&
+      scheduler_.preemptions(queue) + preempted_[queue] >=
+          discipline.preemptions_per_arrival_max * scheduler_.arrivals(queue)) {
+    return false;
+  }
+  // What is within the tenant's own quota comes back from borrowers in any case.
+  if (!reclaim && quotas_.in_cohort(asker.job.tenant) &&
+      quotas_.within_nominal(asker.job.tenant, asker.job.takes) && preempt_for(turn, true)) {
+    return true;
+  }
+  if (victims_looked_at_ > victims_looked_at_max) return false;
+  victims_looked_at_ += scheduler_.running().size();
+  std::vector<const Standing*> victims = stoppable_for(asker, reclaim);
+  if (victims.empty()) return false;
+  if (by_urgency && !reclaim) {
+    std::vector<std::pair<Rank, const Standing*>> ranked;
+    for (const Standing* victim : victims) {
+      Rank rank = rank_of(scheduler_, shares_, *victim, now_);
+      rank.key = -urgency(scheduler_, *victim, now_);
+      ranked.emplace_back(rank, victim);
+    }
+    std::sort(ranked.begin(), ranked.end(),
+              [](const auto& a, const auto& b) { return b.first < a.first; });
+    for (std::size_t i = 0; i < victims.size(); ++i) victims[i] = ranked[i].second;
+  }
+  Absence absence(*room_, quotas_, victims, asker.job, blocked_, reclaim);
+  std::vector<Candidate> candidates;
+  for (const Standing* victim : victims)
+    candidates.push_back({victim->job.id, victim->job.level, loss_of(*victim, now_)});
+  const auto chosen = by_urgency && !reclaim
+                          ? first_victims(victims.size(), absence)
+                          : fewest_victims(candidates, absence, victim_tries_max);
+  if (!chosen || chosen->empty()) return false;
+  std::vector<TaskId> tasks;
+  for (const std::size_t i : *chosen) {
+    room_->give_back(victims[i]->place);
+    tasks.push_back(victims[i]->job.id);
+  }
+  auto place = room_->find(asker.job.ask, blocked_);
+  if (!place) return false;
+  decide_preempt(&asker, {}, tasks, std::move(*place));
+  return true;
+}
+
+}  // namespace loam::schedule
