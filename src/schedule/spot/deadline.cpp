@@ -6,6 +6,8 @@
 namespace loam::schedule::spot {
 namespace {
 
+__extension__ typedef __int128 Wide;
+
 constexpr Ticks ticks_max = 10'000'000;
 // On-demand is not left for spot before this many changeovers of spot in a row, at most.
 constexpr double patience_max_changeovers = 8;
@@ -25,8 +27,7 @@ double patience_ticks(const Terms& terms, const State& state, Ticks slack_now) {
   const auto d = static_cast<double>(terms.changeover);
   const double bets = static_cast<double>(remaining(terms, state) * terms.tick.ms) /
                       static_cast<double>(bet_length_ms(terms));
-  const double ratio =
-      static_cast<double>(terms.spot_price_ppm) / static_cast<double>(cost_scale);
+  const double ratio = static_cast<double>(terms.spot_price_ppm) / static_cast<double>(cost_scale);
   const double scarce = 2 * d * bets / static_cast<double>(std::max<Ticks>(slack_now, 1)) - 1;
   const double dear = (1 + ratio) / (1 - ratio) - 2;
   return std::min(patience_max_changeovers * d,
@@ -35,9 +36,9 @@ double patience_ticks(const Terms& terms, const State& state, Ticks slack_now) {
 
 // Whether an idle task may wait on: s > 2d(N + 1), in integers.
 bool reserve_lasts(const Terms& terms, const State& state, Ticks slack_now) {
-  const std::int64_t bet = bet_length_ms(terms);
-  return slack_now >= 1 && slack_now * bet > 2 * terms.changeover *
-                                                 (remaining(terms, state) * terms.tick.ms + bet);
+  const Wide bet = bet_length_ms(terms);
+  const Wide left = Wide{remaining(terms, state)} * terms.tick.ms;
+  return slack_now >= 1 && slack_now * bet > 2 * terms.changeover * (left + bet);
 }
 
 Mode choose_reserve(const Terms& terms, const State& state, bool available) {
@@ -99,8 +100,9 @@ Result<Terms> terms_of(Duration work, Duration deadline, Duration changeover, Du
   terms.spot_price_ppm = spot_price_ppm;
   if (!terms.feasible()) {
     const Duration least = tick * (terms.work + terms.changeover);
-    return invalid("the deadline of " + to_text(deadline) + " cannot be met: on-demand alone takes " +
-                       to_text(least) + " in ticks of " + to_text(tick),
+    return invalid("the deadline of " + to_text(deadline) +
+                       " cannot be met: on-demand alone takes " + to_text(least) + " in ticks of " +
+                       to_text(tick),
                    "give a deadline of at least " + to_text(least));
   }
   return terms;
@@ -139,10 +141,8 @@ std::optional<Policy> policy_of(std::string_view name) {
 bool affords_spot(const Terms& terms, const State& state, std::int64_t entry_cost) {
   // Worst case: spot is lost at the end of its changeover, and the rest is done on demand.
   const Ticks on_demand_left =
-      remaining(terms, state) +
-      (state.mode == Mode::on_demand ? state.pending : terms.changeover);
-  const Ticks again =
-      state.mode == Mode::on_demand ? terms.changeover - state.pending : 0;
+      remaining(terms, state) + (state.mode == Mode::on_demand ? state.pending : terms.changeover);
+  const Ticks again = state.mode == Mode::on_demand ? terms.changeover - state.pending : 0;
   return state.paid + (on_demand_left + again) * cost_scale +
              terms.spot_price_ppm * terms.changeover + entry_cost <=
          terms.cost_cap();

@@ -28,15 +28,15 @@ using Ticks = std::int64_t;
 inline constexpr std::int64_t cost_scale = 1'000'000;
 
 struct Terms {
-  Ticks work = 0;                        // ticks of progress that the task needs, >= 1
-  Ticks deadline = 0;                    // the tick by whose start it must have ended
-  Ticks changeover = 1;                  // ticks lost at every start, >= 1
-  Duration tick;                         // length of one
-  std::int64_t spot_price_ppm = 0;       // spot price / on-demand price, in (0, 1,000,000)
-  std::int64_t margin_ppm = 100'000;     // of the work: what may be lost on top of on-demand
-  std::int64_t egress_cost = 0;          // of a start in another zone, in cost units
-  std::int64_t bet_ms = 6'480'000;       // spell of spot worth betting on, without changeovers;
-                                         // 1.8 h: fitted on nine zones' availability
+  Ticks work = 0;                     // ticks of progress that the task needs, >= 1
+  Ticks deadline = 0;                 // the tick by whose start it must have ended
+  Ticks changeover = 1;               // ticks lost at every start, >= 1
+  Duration tick;                      // length of one
+  std::int64_t spot_price_ppm = 0;    // spot price / on-demand price, in (0, 1,000,000)
+  std::int64_t margin_ppm = 100'000;  // of the work: what may be lost on top of on-demand
+  std::int64_t egress_cost = 0;       // of a start in another zone, in cost units
+  std::int64_t bet_ms = 6'480'000;    // spell of spot worth betting on, without changeovers;
+                                      // 1.8 h: fitted on nine zones' availability
 
   // A task that starts on demand at once ends in time.
   bool feasible() const { return deadline - work >= changeover; }
@@ -65,10 +65,10 @@ std::optional<Policy> policy_of(std::string_view name);
 struct State {
   Mode mode = Mode::idle;
   Ticks now = 0;
-  Ticks done = 0;          // work
-  Ticks pending = 0;       // of the present changeover
-  Ticks spell = 0;         // ticks in a row with spot, the present one included
-  std::int64_t paid = 0;   // in cost units
+  Ticks done = 0;         // work
+  Ticks pending = 0;      // of the present changeover
+  Ticks spell = 0;        // ticks in a row with spot, the present one included
+  std::int64_t paid = 0;  // in cost units
   std::int64_t starts = 0;
 
   bool finished(const Terms& terms) const { return done >= terms.work; }

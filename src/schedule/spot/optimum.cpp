@@ -21,8 +21,8 @@ struct Row {
 }  // namespace
 
 // A changeover that is not lived through is money lost, so an optimal plan starts spot only where
-// it is there for the whole of it: a start is one jump of `changeover` ticks. Work done in tick t is
-// t - x with x ticks not worked; x passes deadline - work on no plan that ends in time.
+// it is there for the whole of it: a start is one jump of `changeover` ticks. Work done in tick t
+// is t - x with x ticks not worked; x passes deadline - work on no plan that ends in time.
 std::optional<std::int64_t> optimal_cost(const Terms& terms,
                                          std::span<const std::uint8_t> available) {
   LOAM_ASSERT(terms.work >= 1 && terms.changeover >= 1);

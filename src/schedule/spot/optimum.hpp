@@ -14,6 +14,7 @@ namespace loam::schedule::spot {
 // there in tick t. Ticks beyond its end have no spot. Nothing where no plan meets the deadline.
 // Dynamic program over (tick, ticks not worked): O(deadline * (deadline - work)) time,
 // O(changeover * (deadline - work)) memory.
-std::optional<std::int64_t> optimal_cost(const Terms& terms, std::span<const std::uint8_t> available);
+std::optional<std::int64_t> optimal_cost(const Terms& terms,
+                                         std::span<const std::uint8_t> available);
 
 }  // namespace loam::schedule::spot

@@ -15,8 +15,8 @@ Terms random_terms(Random& random) {
   Terms terms;
   terms.changeover = random.between(1, 8);
   terms.work = random.chance(300) ? random.between(1, 12) : random.between(1, 120);
-  const Ticks loose = random.chance(500) ? random.between(0, 3 * terms.changeover)
-                                         : random.between(0, 120);
+  const Ticks loose =
+      random.chance(500) ? random.between(0, 3 * terms.changeover) : random.between(0, 120);
   terms.deadline = terms.work + terms.changeover + loose;
   terms.tick = Duration::seconds(random.between(1, 1200));
   terms.spot_price_ppm = random.between(1, cost_scale - 1);
@@ -65,7 +65,8 @@ class Adversary {
         }
         return there_;
       case Plan::before_changeover_ends:
-        // Spot as soon as it is wanted; it leaves in the changeover's last tick, or the first after.
+        // Spot as soon as it is wanted; it leaves in the changeover's last tick, or the first
+        // after.
         if (state.mode != Mode::spot) return true;
         return state.pending > static_cast<Ticks>(random_.below(2));
       case Plan::after_on_demand:

@@ -12,10 +12,10 @@ namespace loam::sim {
 
 struct AdversaryReport {
   std::uint64_t runs = 0;
-  std::uint64_t missed = 0;    // feasible deadlines
-  std::uint64_t over_cap = 0;  // costs above Terms::cost_cap(), where the policy promises one
-  std::uint64_t zone_runs = 0; // of the runs, with several zones
-  std::string first_fault;     // seed and terms of the first of either; empty: none
+  std::uint64_t missed = 0;     // feasible deadlines
+  std::uint64_t over_cap = 0;   // costs above Terms::cost_cap(), where the policy promises one
+  std::uint64_t zone_runs = 0;  // of the runs, with several zones
+  std::string first_fault;      // seed and terms of the first of either; empty: none
 };
 
 // `runs` runs with random terms: half by random availability (coins, spells), half targeted (spot

@@ -54,9 +54,9 @@ Result<bj::value> parse_json(const std::string& name, std::string_view text) {
   }
   if (!fault) parser.finish(fault);
   if (fault)
-    return invalid(place_of(name, text, std::min(at, text.size())) + ": no JSON: " +
-                       fault.message(),
-                   "check the file's end and its commas");
+    return invalid(
+        place_of(name, text, std::min(at, text.size())) + ": no JSON: " + fault.message(),
+        "check the file's end and its commas");
   return parser.release();
 }
 
