@@ -202,7 +202,9 @@ TEST(Cron, NextEqualsEveryMinuteTriedByHand) {
     const auto expected = std::upper_bound(due.begin(), due.end(), from);
     const auto next = expression.next(from, berlin);
     ASSERT_TRUE(next);
-    if (expected != due.end()) EXPECT_EQ(to_text(*next), to_text(*expected)) << text;
+    if (expected != due.end()) {
+      EXPECT_EQ(to_text(*next), to_text(*expected)) << text;
+    }
   }
 }
 

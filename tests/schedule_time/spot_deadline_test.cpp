@@ -59,8 +59,9 @@ TEST(SpotDeadline, WhateverSpotDoesEveryPolicyMeetsAFeasibleDeadline) {
       for (const Ticks loose : {0, 1, 3, 7}) {
         const Terms terms = small(6, 6 + changeover + loose, changeover);
         visit_all(policy, terms, [&](const State& state) {
-          if (state.now == terms.deadline)
+          if (state.now == terms.deadline) {
             ASSERT_TRUE(state.finished(terms)) << name_of(policy) << " did " << state.done;
+          }
         });
       }
 }
@@ -76,7 +77,7 @@ TEST(SpotDeadline, WhateverSpotDoesReserveKeepsWithinItsCap) {
 }
 
 TEST(SpotDeadline, TheSlackInvariantHoldsAtEveryTick) {
-  rc::check("slack never negative off demand; on demand the rest fits", [] {
+  EXPECT_TRUE(rc::check("slack never negative off demand; on demand the rest fits", [] {
     Terms terms = small(*rc::gen::inRange<Ticks>(1, 200), 0, *rc::gen::inRange<Ticks>(1, 12),
                         *rc::gen::inRange<std::int64_t>(1, cost_scale));
     terms.deadline = terms.work + terms.changeover + *rc::gen::inRange<Ticks>(0, 200);
@@ -99,7 +100,7 @@ TEST(SpotDeadline, TheSlackInvariantHoldsAtEveryTick) {
       RC_ASSERT(state.paid <= terms.cost_cap());
     }
     RC_ASSERT(state.finished(terms));
-  });
+  }));
 }
 
 TEST(SpotDeadline, AdversariesFindNoMissedDeadlineAndNoCostOverTheCap) {
@@ -146,7 +147,7 @@ TEST(SpotOptimum, EqualsEveryPlanTriedByHand) {
 }
 
 TEST(SpotOptimum, IsABoundForEveryPolicy) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     Terms terms = small(*rc::gen::inRange<Ticks>(1, 60), 0, *rc::gen::inRange<Ticks>(1, 6));
     terms.deadline = terms.work + terms.changeover + *rc::gen::inRange<Ticks>(0, 60);
     const auto availability = *rc::gen::container<std::vector<std::uint8_t>>(
@@ -158,7 +159,7 @@ TEST(SpotOptimum, IsABoundForEveryPolicy) {
       RC_ASSERT(outcome.ok());
       RC_ASSERT(outcome->cost >= *best);
     }
-  });
+  }));
 }
 
 TEST(SpotOptimum, AnInfeasibleDeadlineHasNone) {
