@@ -17,8 +17,8 @@ using sim::LendingOutcome;
 using sim::LendingSettings;
 
 // Training of the finite comparison: as many devices of its own, loaded to this part.
-constexpr std::int64_t training_devices = 100;
-constexpr double training_load = 0.66;
+constexpr std::int64_t training_devices = 150;
+constexpr double training_load = 0.75;
 constexpr double devices_mark = 0.7;  // of the exclusive ones
 
 // Of the tab-separated job traces: column 7 devices, 11 duration, 12 arrival in seconds.
