@@ -39,6 +39,7 @@ extern "C" {
 #define LOAM_SLICE_NO_DEADLINE UINT64_MAX
 
 enum { LOAM_SLICE_STRICT = 0, LOAM_SLICE_BURSTABLE = 1 };
+enum { LOAM_TURNS_FIXED = 0, LOAM_TURNS_DYNAMIC = 1 };
 
 /* The two low bits of loam_turn.state; the other bits count grants. */
 enum { LOAM_TURN_NONE = 0, LOAM_TURN_GRANTED = 1, LOAM_TURN_REVOKED = 2, LOAM_TURN_MASK = 3 };
@@ -55,12 +56,15 @@ typedef struct loam_device_limits {
   uint64_t quantum_ns;              /* length of one turn */
   uint64_t linger_ns;               /* idle time after which a wanted turn is taken back */
   char name[LOAM_SLICE_NAME_CHARS]; /* for people */
-  uint8_t reserved[48];
+  uint32_t turns;                   /* LOAM_TURNS_FIXED or LOAM_TURNS_DYNAMIC */
+  uint32_t service;                 /* 1: goes before leases that are none */
+  uint8_t reserved[40];
 } loam_device_limits;
 LOAM_STATIC_ASSERT(sizeof(loam_device_limits) == 192, "layout");
 LOAM_STATIC_ASSERT(offsetof(loam_device_limits, share_milli) == 16, "layout");
 LOAM_STATIC_ASSERT(offsetof(loam_device_limits, quantum_ns) == 32, "layout");
 LOAM_STATIC_ASSERT(offsetof(loam_device_limits, name) == 48, "layout");
+LOAM_STATIC_ASSERT(offsetof(loam_device_limits, turns) == 144, "layout");
 
 typedef struct loam_slice_limits {
   uint64_t magic;

@@ -47,6 +47,9 @@ TurnTerms terms_of(const loam_device_limits& limits) {
   terms.strict = load(limits.mode) != LOAM_SLICE_BURSTABLE;
   terms.quantum_ns = static_cast<Nanoseconds>(
       std::clamp(load(limits.quantum_ns), std::uint64_t{100'000}, std::uint64_t{1'000'000'000}));
+  terms.kind = load(limits.turns) == LOAM_TURNS_DYNAMIC ? schedule::TurnKind::dynamic
+                                                        : schedule::TurnKind::fixed;
+  terms.service = load(limits.service) != 0;
   return terms;
 }
 
@@ -116,7 +119,7 @@ void DeviceArena::end_turn(Member& member, Nanoseconds idle_since, Nanoseconds n
 Nanoseconds DeviceArena::watch_holder(Nanoseconds now) {
   Member& member = members_.at(*book_.holder());
   loam_turn& turn = member.counters().turn;
-  const bool expired = deadline_ns_ <= now;
+  const bool expired = deadline_ns_ <= now || book_.service_kept_waiting(now);
   const Nanoseconds rival_ns = book_.rival_ready_ns(now);
   Activity activity = activity_of(member);
 
@@ -139,7 +142,7 @@ Nanoseconds DeviceArena::watch_holder(Nanoseconds now) {
   } else if (deadline_ns_ == never_ns) {
     if (rival_ns > now) return rival_ns;
     // An endless turn ends one quantum after somebody else asks for the device.
-    const Nanoseconds until = now + terms_of(member.limits()).quantum_ns;
+    const Nanoseconds until = now + book_.turn_ns(*book_.holder());
     deadline_ns_ = until;
     store(turn.deadline_ns, static_cast<std::uint64_t>(until));
     return std::min(until, now + dead_check_ns);

@@ -8,9 +8,15 @@
 
 #include "guard/slice_page.h"
 #include "node/keeper/slice_page.hpp"
-#include "node/keeper/turn_book.hpp"
+#include "schedule/turns.hpp"
 
 namespace loam::node {
+
+using schedule::Nanoseconds;
+using schedule::never_ns;
+using schedule::TurnBook;
+using schedule::TurnChoice;
+using schedule::TurnTerms;
 
 class DeviceArena {
  public:

@@ -82,6 +82,8 @@ void fill(loam_device_limits& out, const SliceLimits& slice) {
       slice.copy_share_milli > 0 ? slice.copy_share_milli : slice.share_milli);
   put(out.quantum_ns, slice.quantum_ns);
   put(out.linger_ns, slice.linger_ns);
+  put(out.turns, slice.turns == SliceTurns::fixed ? LOAM_TURNS_FIXED : LOAM_TURNS_DYNAMIC);
+  put(out.service, slice.service ? 1 : 0);
   std::memset(out.name, 0, sizeof out.name);
   std::memcpy(out.name, slice.device_name.data(),
               std::min(slice.device_name.size(), sizeof out.name - 1));

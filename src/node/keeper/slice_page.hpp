@@ -20,6 +20,8 @@ namespace loam::node {
 inline constexpr std::uint64_t no_memory_limit = UINT64_MAX;
 
 enum class SliceMode { strict, burstable };
+// For tasks of predictable length, or for short ones of unknown length (schedule/quantum.hpp).
+enum class SliceTurns { fixed, dynamic };
 
 // One device of the slice.
 struct SliceLimits {
@@ -30,8 +32,10 @@ struct SliceLimits {
   std::int32_t weight = 0;          // 0: the share (at least 1)
   SliceMode mode = SliceMode::strict;
   std::int32_t copy_share_milli = 0;     // 0: the share
-  std::int64_t quantum_ns = 10'000'000;  // one turn; at least 100 us, at most 1 s
+  std::int64_t quantum_ns = 10'000'000;  // one turn, the first where dynamic; 100 us to 1 s
   std::int64_t linger_ns = 500'000;      // idle time after which a wanted turn is taken back
+  SliceTurns turns = SliceTurns::fixed;
+  bool service = false;  // goes before leases that are none; its guests run in its gaps
 };
 
 // Who the task runs as: its counters file belongs to them. Without it, the caller's own ids.

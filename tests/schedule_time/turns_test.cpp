@@ -1,14 +1,20 @@
-// TurnBook against a simulated device: shares, caps, weights and repayment, over random loads.
-#include "node/keeper/turn_book.hpp"
+// TurnBook against a simulated device: shares, caps, weights, repayment, services and quanta, over
+// random loads.
+#include "schedule/turns.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <new>
 #include <vector>
 
 #include "base/random.hpp"
 
-namespace loam::node {
+namespace loam::schedule {
+
+static std::uint64_t allocations = 0;
+
 namespace {
 
 constexpr Nanoseconds us = 1'000, ms = 1'000'000, second = 1'000'000'000;
@@ -21,6 +27,7 @@ struct Load {
   Nanoseconds begins = 0, ends = never_ns;
 
   Nanoseconds used = 0;      // so far
+  Nanoseconds wait_max = 0;  // from asking to the turn
   Nanoseconds ready_at = 0;  // when it asks again
 };
 
@@ -57,15 +64,18 @@ void simulate(std::vector<Load>& loads, Nanoseconds duration, Each each) {
     const Nanoseconds start = now;
     Nanoseconds used = 0;
     book.set_waiting(choice.grant->lease, false, now);
+    load.wait_max = std::max(load.wait_max, now - load.ready_at);
     do {
       now += load.kernel_ns;
       used += load.kernel_ns;
       for (std::size_t i = 0; i < loads.size(); ++i)
         if (i + 1 != choice.grant->lease && loads[i].ready_at <= now && now < loads[i].ends)
           book.set_waiting(i + 1, true, now);
-      if (until == never_ns && book.rival_ready(now)) until = now + load.terms.quantum_ns;
+      if (until == never_ns && book.rival_ready(now))
+        until = now + book.turn_ns(choice.grant->lease);
       load.ready_at = now + load.think_ns;
-    } while (load.think_ns == 0 && now < until && now < duration && now < load.ends);
+    } while (load.think_ns == 0 && now < until && now < duration && now < load.ends &&
+             !book.service_kept_waiting(now));
     ASSERT_GT(now, start);
     load.used += used;
     book.close(used, now, now);
@@ -218,5 +228,143 @@ TEST(TurnBook, RandomMixesKeepEveryPromise) {
   }
 }
 
+TurnTerms service(int share) {
+  TurnTerms terms = burstable(share);
+  terms.service = true;
+  return terms;
+}
+
+TEST(TurnBook, AServiceWaitsForOneKernelOfAGuestAtMost) {
+  for (const Nanoseconds kernel : {200 * us, ms, 4 * ms}) {
+    // The guest has no share and takes the gaps; its turns of 10 ms would be far too long.
+    std::vector<Load> loads{{service(1000), ms, 7 * ms}, {burstable(0, 1), kernel}};
+    simulate(loads, 10 * second);
+    EXPECT_LE(loads[0].wait_max, kernel) << kernel;
+    EXPECT_GT(share_of(loads[0], 10 * second), 0.07) << kernel;
+    EXPECT_GT(share_of(loads[1], 10 * second), 0.5) << kernel;
+  }
+}
+
+TEST(TurnBook, WithoutPriorityTheSameServiceWaitsForAWholeTurn) {
+  std::vector<Load> loads{{burstable(500), ms, 7 * ms}, {burstable(500), ms}};
+  simulate(loads, 10 * second);
+  EXPECT_GT(loads[0].wait_max, 5 * ms);
+}
+
+TEST(TurnBook, AServiceBeyondItsShareTakesNoGuaranteedTime) {
+  std::vector<Load> loads{{service(400), ms}, {strict(500), ms}, {burstable(0, 1), ms}};
+  simulate(loads, 20 * second);
+  EXPECT_NEAR(share_of(loads[1], 20 * second), 0.5, 0.01);
+  EXPECT_NEAR(share_of(loads[0], 20 * second), 0.5, 0.01);
+  EXPECT_LT(share_of(loads[2], 20 * second), 0.01);
+}
+
+TEST(TurnBook, AMixedPoolKeepsEverybodysShare) {
+  // Long predictable tasks with fixed turns, short bursts with dynamic ones.
+  std::vector<Load> loads{
+      {strict(300), ms}, {burstable(300), ms}, {burstable(300), 2 * ms, 9 * ms}};
+  loads[1].terms.quantum_ns = 50 * ms;
+  loads[2].terms.kind = TurnKind::dynamic;
+  loads[2].terms.quantum_ns = 2 * ms;
+  simulate(loads, 20 * second);
+  EXPECT_NEAR(share_of(loads[0], 20 * second), 0.3, 0.01);
+  EXPECT_GT(share_of(loads[1], 20 * second), 0.3);
+  EXPECT_GT(share_of(loads[2], 20 * second), 0.03);
+}
+
+TEST(TurnBook, DynamicTurnsGrowWithProgressAndShrinkWithTheQueue) {
+  TurnBook book(QuantumTerms{100 * us, 50, 40 * ms});
+  TurnTerms terms = burstable(300);
+  terms.kind = TurnKind::dynamic;
+  terms.quantum_ns = 2 * ms;
+  book.set_terms(1, terms, 0);
+  Nanoseconds now = 0;
+  std::vector<Nanoseconds> turns;
+  for (int i = 0; i < 8; ++i) {
+    turns.push_back(book.turn_ns(1));
+    book.set_waiting(1, true, now);
+    ASSERT_TRUE(book.choose(now).grant);
+    now += turns.back();
+    book.close(turns.back(), now, now);
+  }
+  EXPECT_EQ(turns, (std::vector<Nanoseconds>{2 * ms, 2 * ms, 4 * ms, 8 * ms, 16 * ms, 32 * ms,
+                                             64 * ms, 64 * ms}));
+  for (std::uint64_t other = 2; other <= 5; ++other) {
+    book.set_terms(other, burstable(100), now);
+    book.set_waiting(other, true, now);
+  }
+  EXPECT_EQ(book.turn_ns(1), 40 * ms / 4 - 100 * us);
+  // Long idle, it starts anew.
+  book.set_waiting(1, false, now);
+  book.set_terms(1, terms, now + second);
+  EXPECT_EQ(book.turn_ns(1), 2 * ms);
+}
+
+TEST(TurnBook, AnEarlyFinisherIsChargedWhatItUsedAndTheNextOneGoesAtOnce) {
+  TurnBook book;
+  book.set_terms(1, strict(500), 0);
+  book.set_terms(2, strict(500), 0);
+  book.set_waiting(1, true, 0);
+  book.set_waiting(2, true, 0);
+  const TurnChoice first = book.choose(0);
+  ASSERT_TRUE(first.grant);
+  EXPECT_EQ(first.grant->until_ns, 10 * ms);
+  book.set_waiting(1, false, 0);
+  const Nanoseconds credit = book.credit_ns(1);
+  book.close(ms, ms, ms);
+  EXPECT_EQ(book.credit_ns(1), credit - ms + ms / 2);
+  const TurnChoice second = book.choose(ms);
+  ASSERT_TRUE(second.grant);
+  EXPECT_EQ(second.grant->lease, 2u);
+}
+
+TEST(TurnBook, AGrantTakesNoMemory) {
+  TurnBook book;
+  for (std::uint64_t lease = 1; lease <= 20; ++lease) {
+    TurnTerms terms = lease % 2 == 0 ? burstable(40) : strict(40);
+    terms.kind = lease % 3 == 0 ? TurnKind::dynamic : TurnKind::fixed;
+    terms.service = lease % 7 == 0;
+    book.set_terms(lease, terms, 0);
+  }
+  const std::uint64_t before = allocations;
+  Nanoseconds now = 0;
+  for (int i = 0; i < 1'000; ++i) {
+    for (std::uint64_t lease = 1; lease <= 20; ++lease) book.set_waiting(lease, true, now);
+    const TurnChoice choice = book.choose(now);
+    if (!choice.grant) {
+      now = choice.look_again_ns;
+      continue;
+    }
+    now += ms;
+    book.service_kept_waiting(now);
+    book.close(ms, now, now);
+  }
+  EXPECT_EQ(allocations, before);
+}
+
+TEST(Quantum, TheSwitchCostBoundsItFromBelowAndTheWaitFromAbove) {
+  const QuantumTerms terms{500 * us, 50, 200 * ms};
+  EXPECT_EQ(quantum_min_ns(terms), 9'500 * us);  // 0.5 ms of every 10 ms
+  EXPECT_EQ(fixed_quantum_ns(terms, 1), 200 * ms);
+  EXPECT_EQ(fixed_quantum_ns(terms, 5), 49'500 * us);   // 4 (q + c) = 200 ms
+  EXPECT_EQ(fixed_quantum_ns(terms, 100), 9'500 * us);  // the wait gives way
+  EXPECT_EQ(guest_quantum_ns(terms, 5 * ms), 4'500 * us);
+  EXPECT_EQ(guest_quantum_ns(terms, 100 * us), 0);
+  EXPECT_EQ(quantum_min_ns({0, 50, ms}), 0);
+}
+
 }  // namespace
-}  // namespace loam::node
+}  // namespace loam::schedule
+
+// Every allocation of this program is counted.
+void* operator new(std::size_t bytes) {
+  ++loam::schedule::allocations;
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}

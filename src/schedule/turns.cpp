@@ -1,10 +1,10 @@
-#include "node/keeper/turn_book.hpp"
+#include "schedule/turns.hpp"
 
 #include <algorithm>
 
 #include "base/assert.hpp"
 
-namespace loam::node {
+namespace loam::schedule {
 
 namespace {
 
@@ -20,6 +20,8 @@ constexpr std::int64_t debt_max = 3'600'000'000'000 * 1000;
 // A step of the clock beyond this counts as this much (a suspended machine).
 constexpr Nanoseconds step_max_ns = 10'000'000'000;
 constexpr std::int64_t virtual_scale = 1024;
+// Progress beyond this makes no turn longer.
+constexpr Nanoseconds progress_max_ns = 3'600'000'000'000;
 constexpr std::int64_t surplus_turns_kept = 4;
 // A program that takes longer than this between kernels is not waited for: the device would idle
 // more than a neighbour's turn is worth. On a busy machine waking up alone takes milliseconds.
@@ -50,8 +52,10 @@ void TurnBook::accrue(Nanoseconds now) {
     const std::int64_t most =
         active ? entitlement(account.terms, wronged_window_ns) : idle_credit_max(account.terms);
     if (account.credit < most) account.credit = std::min(account.credit + gain, most);
-    if (!active && now - account.idle_since_ns > forgiven_after_ns)
+    if (!active && now - account.idle_since_ns > forgiven_after_ns) {
       account.credit = std::min(account.credit, idle_credit_max(account.terms));
+      account.progress_ns = 0;
+    }
   }
 }
 
@@ -131,6 +135,36 @@ Nanoseconds TurnBook::rival_ready_ns(Nanoseconds now) {
   return first;
 }
 
+bool TurnBook::service_kept_waiting(Nanoseconds now) {
+  if (!holder_ || accounts_.at(*holder_).terms.service) return false;
+  accrue(now);
+  return std::any_of(accounts_.begin(), accounts_.end(), [&](const auto& entry) {
+    const Account& account = entry.second;
+    return account.terms.service && account.waiting && eligible_ns(account, now) <= now;
+  });
+}
+
+std::int64_t TurnBook::waiting_beside(std::uint64_t lease) const {
+  return std::count_if(accounts_.begin(), accounts_.end(), [&](const auto& entry) {
+    return entry.first != lease && entry.second.waiting;
+  });
+}
+
+Nanoseconds TurnBook::turn_ns(std::uint64_t lease) const {
+  const Account& account = accounts_.at(lease);
+  if (account.terms.kind == TurnKind::fixed) return account.terms.quantum_ns;
+  return dynamic_quantum_ns(quantum_, account.terms.quantum_ns, account.progress_ns,
+                            waiting_beside(lease));
+}
+
+// Services first; of those owed, the one furthest behind in time (the largest credit / share); else
+// the one with the least surplus so far. Ties fall to the older lease.
+bool TurnBook::goes_before(const Account& a, const Account& b, bool owed) {
+  if (a.terms.service != b.terms.service) return a.terms.service;
+  if (!owed) return a.virtual_time < b.virtual_time;
+  return Wide{a.credit} * b.terms.share_milli > Wide{b.credit} * a.terms.share_milli;
+}
+
 Nanoseconds TurnBook::patience_of(const Account& account) {
   if (account.think_ns > think_max_ns) return account.terms.linger_ns;
   return std::max(account.terms.linger_ns, 2 * account.think_ns);
@@ -154,17 +188,14 @@ Nanoseconds TurnBook::owed_back_ns(Nanoseconds now) const {
 TurnChoice TurnBook::choose(Nanoseconds now) {
   LOAM_ASSERT(!holder_);
   accrue(now);
-  // Furthest behind in time: the largest credit / share. Ties fall to the older lease.
   const std::pair<const std::uint64_t, Account>* owed = nullptr;
   const std::pair<const std::uint64_t, Account>* spare = nullptr;
   TurnChoice choice;
   for (const auto& entry : accounts_) {
     const Account& account = entry.second;
     if (!account.waiting) continue;
-    if (account.credit > 0 && (!owed || Wide{account.credit} * owed->second.terms.share_milli >
-                                            Wide{owed->second.credit} * account.terms.share_milli))
-      owed = &entry;
-    if (!account.terms.strict && (!spare || account.virtual_time < spare->second.virtual_time))
+    if (account.credit > 0 && (!owed || goes_before(account, owed->second, true))) owed = &entry;
+    if (!account.terms.strict && (!spare || goes_before(account, spare->second, false)))
       spare = &entry;
     choice.look_again_ns = std::min(choice.look_again_ns, eligible_ns(account, now));
   }
@@ -188,7 +219,7 @@ TurnChoice TurnBook::choose(Nanoseconds now) {
   const bool endless =
       contended_ns_ == never_ns && (!account.terms.strict || account.terms.share_milli == 1000);
   choice.grant =
-      TurnChoice::Grant{chosen->first, endless ? never_ns : now + account.terms.quantum_ns};
+      TurnChoice::Grant{chosen->first, endless ? never_ns : now + turn_ns(chosen->first)};
   return choice;
 }
 
@@ -202,7 +233,7 @@ void TurnBook::close(Nanoseconds used_ns, Nanoseconds idle_since_ns, Nanoseconds
     account.credit -= used;
   } else if (surplus_turn_) {
     // Idle time is free; time beyond the turn that others waited for is not.
-    const Nanoseconds beyond = std::max<Nanoseconds>(used_ns - account.terms.quantum_ns, 0);
+    const Nanoseconds beyond = std::max<Nanoseconds>(used_ns - turn_ns(*holder_), 0);
     account.credit -= std::min(beyond, contended) * 1000;
   } else {
     // While nobody waited, the lease only spends what it was owed.
@@ -215,6 +246,7 @@ void TurnBook::close(Nanoseconds used_ns, Nanoseconds idle_since_ns, Nanoseconds
   if (account.terms.share_milli == 0) account.credit = 0;
   account.idle_since_ns = std::min(idle_since_ns, now);
   account.served = used_ns > 0;
+  account.progress_ns = std::min(account.progress_ns + used_ns, progress_max_ns);
   holder_.reset();
 }
 
@@ -223,4 +255,4 @@ Nanoseconds TurnBook::credit_ns(std::uint64_t lease) const {
   return entry == accounts_.end() ? 0 : entry->second.credit / 1000;
 }
 
-}  // namespace loam::node
+}  // namespace loam::schedule

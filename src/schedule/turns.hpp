@@ -2,26 +2,36 @@
 // device time that grows with the clock and is spent by use (a deficit counter, Shreedhar &
 // Varghese, "Efficient Fair Queueing Using Deficit Round Robin", SIGCOMM 1995); what idles goes to
 // burstable leases by start-time fair queueing (Goyal, Vin & Cheng, SIGCOMM 1996). Kernels cannot
-// be interrupted, so a lease may overdraw; the debt is repaid before it is served again. Pure: no
-// clock, no I/O. Times are nanoseconds on the caller's clock and never fall.
+// be interrupted, so a lease may overdraw; the debt is repaid before it is served again.
+//
+// A service goes before everybody else and is waited for by nobody's turn: guests run in its gaps.
+// Among equals, tasks of predictable length have fixed turns, short ones of unknown length turns
+// that grow with their progress and shrink with the queue (schedule/quantum.hpp); whoever ends
+// early is charged what it used, and the rest of its turn goes to the next.
+//
+// Pure: no clock, no I/O. Times are nanoseconds on the caller's clock and never fall. Memory is
+// taken when a lease is added, never by a grant.
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <optional>
 
-namespace loam::node {
+#include "schedule/quantum.hpp"
 
-using Nanoseconds = std::int64_t;
-inline constexpr Nanoseconds never_ns = std::numeric_limits<Nanoseconds>::max();
+namespace loam::schedule {
+
+enum class TurnKind : std::uint8_t { fixed, dynamic };
 
 struct TurnTerms {
   std::int32_t share_milli = 0;  // 0..1000: guaranteed part of the device's time
   std::int32_t weight = 1;       // >= 1: part of what idles, if not strict
   bool strict = true;            // its share and no more
-  Nanoseconds quantum_ns = 0;    // > 0: the length of one turn
+  Nanoseconds quantum_ns = 0;    // > 0: the length of one turn; of the first, where dynamic
   Nanoseconds linger_ns = 0;     // how long at least it is expected back when it falls idle
+
+  TurnKind kind = TurnKind::fixed;
+  bool service = false;  // goes first, and ends the turn of a lease that is none
 
   friend bool operator==(const TurnTerms&, const TurnTerms&) = default;
 };
@@ -38,6 +48,9 @@ struct TurnChoice {
 
 class TurnBook {
  public:
+  // `quantum` bounds dynamic turns by the queue.
+  explicit TurnBook(const QuantumTerms& quantum = {}) : quantum_(quantum) {}
+
   // Adds the lease or changes its terms.
   void set_terms(std::uint64_t lease, const TurnTerms& terms, Nanoseconds now);
   // Forgets the lease; if it holds the turn, the turn ends uncharged.
@@ -45,7 +58,8 @@ class TurnBook {
   // Says whether the lease wants a turn. Requires a known lease.
   void set_waiting(std::uint64_t lease, bool waiting, Nanoseconds now);
 
-  // Grants the turn to the lease that is furthest behind its share, else to a burstable one. A
+  // Grants the turn to the lease that is furthest behind its share, services before others; else to
+  // a burstable one, again services first. A
   // program that waits for its kernel asks for the next one a moment later: while an owed lease's
   // turn has only just ended, nobody else gets time beyond their own share.
   // Requires that nobody holds it. Cost: linear in the leases on the device.
@@ -60,6 +74,11 @@ class TurnBook {
   std::optional<std::uint64_t> holder() const { return holder_; }
   // Whether a lease other than the holder waits and would be served at `now`.
   bool rival_ready(Nanoseconds now);
+  // Whether the holder is no service and one waits that would be served at `now`: the turn is to
+  // end at once, and what the holder has in flight is all that the service waits for.
+  bool service_kept_waiting(Nanoseconds now);
+  // The length of the lease's next turn while somebody else waits. Requires a known lease.
+  Nanoseconds turn_ns(std::uint64_t lease) const;
   // When the first such lease becomes eligible; never where none waits.
   Nanoseconds rival_ready_ns(Nanoseconds now);
   // Guaranteed time not yet received; negative: overdrawn.
@@ -71,7 +90,8 @@ class TurnBook {
     std::int64_t credit = 0;        // thousandths of a nanosecond
     std::int64_t virtual_time = 0;  // surplus nanoseconds * virtual_scale / weight
     bool waiting = false;
-    bool served = false;  // used its last turn
+    bool served = false;          // used its last turn
+    Nanoseconds progress_ns = 0;  // device time since it last idled long: what it is at
     Nanoseconds idle_since_ns = 0;
     Nanoseconds think_ns = 0;  // mean time from falling idle to asking again
   };
@@ -80,9 +100,12 @@ class TurnBook {
   bool others_wait(std::uint64_t lease) const;
   Nanoseconds owed_back_ns(Nanoseconds now) const;
   void note_contention(Nanoseconds now);
+  std::int64_t waiting_beside(std::uint64_t lease) const;
+  static bool goes_before(const Account& a, const Account& b, bool owed);
   static Nanoseconds patience_of(const Account& account);
   static Nanoseconds eligible_ns(const Account& account, Nanoseconds now);
 
+  QuantumTerms quantum_;
   std::map<std::uint64_t, Account> accounts_;
   std::optional<std::uint64_t> holder_;
   bool surplus_turn_ = false;
@@ -93,4 +116,4 @@ class TurnBook {
   bool started_ = false;
 };
 
-}  // namespace loam::node
+}  // namespace loam::schedule
