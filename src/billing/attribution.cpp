@@ -74,51 +74,49 @@ namespace {
 
 struct Pipeline {
   const char* name;
-  const char* mark;  // set by it and by nobody else
-  // repository, ref, commit, run, job, actor; "" where it tells none
+  const char* mark;  // "true", or anything, where it runs the job
   std::array<const char*, 6> variables;
 };
 
+constexpr std::array<const char*, 6> ci_tags{"repository", "workflow", "ref",
+                                             "run",        "commit",   "actor"};
 constexpr std::array<Pipeline, 6> pipelines{{
     {"github",
      "GITHUB_ACTIONS",
-     {"GITHUB_REPOSITORY", "GITHUB_REF_NAME", "GITHUB_SHA", "GITHUB_RUN_ID", "GITHUB_JOB",
+     {"GITHUB_REPOSITORY", "GITHUB_WORKFLOW", "GITHUB_REF_NAME", "GITHUB_RUN_ID", "GITHUB_SHA",
       "GITHUB_ACTOR"}},
     {"gitlab",
      "GITLAB_CI",
-     {"CI_PROJECT_PATH", "CI_COMMIT_REF_NAME", "CI_COMMIT_SHA", "CI_PIPELINE_ID", "CI_JOB_NAME",
+     {"CI_PROJECT_PATH", "CI_JOB_NAME", "CI_COMMIT_REF_NAME", "CI_PIPELINE_ID", "CI_COMMIT_SHA",
       "GITLAB_USER_LOGIN"}},
     {"jenkins",
      "JENKINS_URL",
-     {"GIT_URL", "BRANCH_NAME", "GIT_COMMIT", "BUILD_ID", "JOB_NAME", "BUILD_USER_ID"}},
+     {"GIT_URL", "JOB_NAME", "BRANCH_NAME", "BUILD_ID", "GIT_COMMIT", "BUILD_USER_ID"}},
     {"buildkite",
      "BUILDKITE",
-     {"BUILDKITE_REPO", "BUILDKITE_BRANCH", "BUILDKITE_COMMIT", "BUILDKITE_BUILD_NUMBER",
-      "BUILDKITE_STEP_KEY", "BUILDKITE_BUILD_CREATOR"}},
+     {"BUILDKITE_REPO", "BUILDKITE_PIPELINE_SLUG", "BUILDKITE_BRANCH", "BUILDKITE_BUILD_NUMBER",
+      "BUILDKITE_COMMIT", "BUILDKITE_BUILD_CREATOR"}},
     {"circleci",
      "CIRCLECI",
-     {"CIRCLE_PROJECT_REPONAME", "CIRCLE_BRANCH", "CIRCLE_SHA1", "CIRCLE_BUILD_NUM", "CIRCLE_JOB",
+     {"CIRCLE_PROJECT_REPONAME", "CIRCLE_JOB", "CIRCLE_BRANCH", "CIRCLE_BUILD_NUM", "CIRCLE_SHA1",
       "CIRCLE_USERNAME"}},
     {"azure",
      "TF_BUILD",
-     {"BUILD_REPOSITORY_NAME", "BUILD_SOURCEBRANCHNAME", "BUILD_SOURCEVERSION", "BUILD_BUILDID",
-      "AGENT_JOBNAME", "BUILD_REQUESTEDFOR"}},
+     {"BUILD_REPOSITORY_NAME", "BUILD_DEFINITIONNAME", "BUILD_SOURCEBRANCHNAME", "BUILD_BUILDID",
+      "BUILD_SOURCEVERSION", "BUILD_REQUESTEDFOR"}},
 }};
-constexpr std::array<const char*, 6> ci_tags{"ci.repository", "ci.ref", "ci.commit",
-                                             "ci.run",        "ci.job", "ci.actor"};
 
 }  // namespace
 
-void add_ci_tags(const std::map<std::string, std::string>& variables, Tags& tags) {
+void add_ci_tags(const std::function<std::string(const char*)>& variable, Tags& tags) {
   for (const Pipeline& pipeline : pipelines) {
-    const auto mark = variables.find(pipeline.mark);
-    if (mark == variables.end() || mark->second.empty()) continue;
+    const std::string mark = variable(pipeline.mark);
+    if (mark.empty() || mark == "false") continue;
     tags.emplace("ci", pipeline.name);
     for (std::size_t i = 0; i < ci_tags.size(); ++i) {
-      const auto found = variables.find(pipeline.variables[i]);
-      if (found == variables.end() || found->second.empty()) continue;
+      const std::string value = variable(pipeline.variables[i]);
       // A pipeline's variable never makes a submission fail: what no tag may hold is left out.
-      if (is_value(found->second)) tags.emplace(ci_tags[i], found->second);
+      if (!value.empty() && is_value(value)) tags.emplace(ci_tags[i], value);
     }
     return;
   }

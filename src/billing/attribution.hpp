@@ -2,6 +2,7 @@
 // and conserved; costs grouped and cut into time. Pure.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,9 +24,10 @@ std::string to_text(const Tags& tags);
 Result<void> check(const Tags& tags);
 
 // Adds the tags that the variables of a pipeline tell (GitHub Actions, GitLab CI, Jenkins,
-// Buildkite, CircleCI, Azure Pipelines): ci, ci.repository, ci.ref, ci.commit, ci.run, ci.job,
-// ci.actor. What the task says itself stays. Variables of no known pipeline add nothing.
-void add_ci_tags(const std::map<std::string, std::string>& variables, Tags& tags);
+// Buildkite, CircleCI, Azure Pipelines): ci, repository, workflow, ref, run, commit, actor.
+// `variable` gives one by name, empty where it is not set. What the task says itself stays. No
+// known pipeline adds nothing.
+void add_ci_tags(const std::function<std::string(const char*)>& variable, Tags& tags);
 
 // --- Idle and shared cost
 // --------------------------------------------------------------------------

@@ -10,6 +10,13 @@ Error used_already(TransactionId id) {
           "give each operation an id of its own"};
 }
 
+// A reversal has the kind of what it undoes, with every posting turned round.
+bool is_reversal(const Transaction& transaction) {
+  return transaction.kind == TransactionKind::refund
+             ? transaction.postings.back().amount.is_negative()
+             : transaction.postings.front().amount.units() > 0;
+}
+
 bool same(const Transaction& a, const Transaction& b) {
   return a.kind == b.kind && a.tenant == b.tenant && a.task == b.task && a.postings == b.postings;
 }
@@ -201,16 +208,15 @@ Result<Transaction> Ledger::reverse(TransactionId id, TransactionId of, std::str
   const Transaction& original = found->second;
   Transaction asked = original;
   asked.id = id;
-  asked.kind = TransactionKind::reversal;
   asked.note = std::move(note);
   for (Posting& posting : asked.postings) posting.amount = -posting.amount;
   LOAM_TRY(known, seen(id, asked));
   if (known) return *known;
   const bool settles_hold =
       original.kind == TransactionKind::charge && original.postings.size() > 2;
-  const bool may = original.kind == TransactionKind::top_up ||
-                   original.kind == TransactionKind::refund ||
-                   original.kind == TransactionKind::charge;
+  const bool may = !is_reversal(original) && (original.kind == TransactionKind::top_up ||
+                                              original.kind == TransactionKind::refund ||
+                                              original.kind == TransactionKind::charge);
   if (!may || settles_hold) {
     return invalid("the transaction " + of.text() + " cannot be reversed",
                    settles_hold ? "refund it instead" : "reverse a top-up, a charge or a refund");

@@ -51,7 +51,8 @@ class Ledger {
   Result<Transaction> charge(TransactionId id, TenantId tenant, TaskId task, Money amount);
   // Gives money back to the wallet: at most what the tenant was charged in all.
   Result<Transaction> refund(TransactionId id, TenantId tenant, TaskId task, Money amount);
-  // Undoes a top-up, charge or refund as a whole, once. A reversed payment may leave the wallet
+  // Undoes a top-up, charge or refund as a whole, once: the same kind, with every posting turned
+  // round. A reversed payment may leave the wallet
   // below zero: what was bought with it is owed, and further holds are refused.
   Result<Transaction> reverse(TransactionId id, TransactionId of, std::string note);
 

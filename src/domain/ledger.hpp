@@ -38,7 +38,7 @@ struct Posting {
 };
 BOOST_DESCRIBE_STRUCT(Posting, (), (account, amount))
 
-BOOST_DEFINE_ENUM_CLASS(TransactionKind, top_up, hold, charge, release, refund, reversal)
+BOOST_DEFINE_ENUM_CLASS(TransactionKind, top_up, hold, charge, release, refund)
 
 struct Transaction {
   TransactionId id;

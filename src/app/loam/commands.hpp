@@ -10,6 +10,7 @@ std::vector<Command> task_commands();     // ps, show, logs, stop, pause, resume
 std::vector<Command> device_commands();
 std::vector<Command> tenant_commands();
 std::vector<Command> money_commands();    // rate, bill, invoice, ledger
+std::vector<Command> cost_commands();     // advise, cost validate
 std::vector<Command> access_commands();   // token, whoami, health
 std::vector<Command> journal_commands();  // backup, restore, verify, reload
 std::vector<Command> simulation_commands();
