@@ -210,27 +210,27 @@ struct Slot {
   Instant until;
 };
 
-Slot slot_at(const CostQuery& query, Instant at) {
-  const LocalTime local = query.zone.local(at);
-  switch (query.bucket) {
+Slot slot_at(Bucket bucket, const Zone& zone, Instant at) {
+  const LocalTime local = zone.local(at);
+  switch (bucket) {
     case Bucket::none:
       return {"", Instant::never()};
     case Bucket::hour: {
       // Hours of real time: the repeated one is two buckets, told apart by their instants.
       const std::int64_t past = local.of_day.ms % 3'600'000;
       const Instant begin = at - Duration{past};
-      const Instant end = std::min(begin + Duration::hours(1), query.zone.next_change(at));
+      const Instant end = std::min(begin + Duration::hours(1), zone.next_change(at));
       return {loam::to_text(begin), end};
     }
     case Bucket::day:
-      return {to_text(local.date), query.zone.first_instant({add_days(local.date, 1), {}})};
+      return {to_text(local.date), zone.first_instant({add_days(local.date, 1), {}})};
     case Bucket::week: {
       const int since_monday = (weekday_of(local.date) + 6) % 7;
       const Date monday = add_days(local.date, -since_monday);
-      return {to_text(monday), query.zone.first_instant({add_days(monday, 7), {}})};
+      return {to_text(monday), zone.first_instant({add_days(monday, 7), {}})};
     }
     case Bucket::month:
-      return {month_text(query.zone, at), month_of(query.zone, at).to};
+      return {month_text(zone, at), month_of(zone, at).to};
   }
   return {"", Instant::never()};
 }
@@ -248,7 +248,7 @@ Pieces pieces_of(const CostRow& row, const CostQuery& query) {
                       query.period ? std::min(all.to, query.period->to) : all.to};
   Int128 within = 0;
   for (Instant at = inside.from; at < inside.to;) {
-    const Slot slot = slot_at(query, at);
+    const Slot slot = slot_at(query.bucket, query.zone, at);
     const Instant end = std::min(inside.to, slot.until);
     pieces.names.push_back(slot.name);
     pieces.lengths.push_back((end - at).ms);
@@ -260,6 +260,16 @@ Pieces pieces_of(const CostRow& row, const CostQuery& query) {
 }
 
 }  // namespace
+
+std::vector<Period> cut_into(const Period& period, Bucket bucket, const Zone& zone) {
+  std::vector<Period> all;
+  for (Instant at = period.from; at < period.to;) {
+    const Instant end = std::min(period.to, slot_at(bucket, zone, at).until);
+    all.push_back({at, end});
+    at = end;
+  }
+  return all;
+}
 
 Result<std::vector<CostLine>> group_costs(const std::vector<CostRow>& rows,
                                           const CostQuery& query) {

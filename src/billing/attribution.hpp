@@ -69,6 +69,9 @@ struct CostRow {
 enum class Bucket { none, hour, day, week, month };
 Result<Bucket> parse_bucket(std::string_view text);
 
+// A period cut at the bucket's bounds, by the wall clock of the zone.
+std::vector<Period> cut_into(const Period& period, Bucket bucket, const Zone& zone);
+
 struct CostQuery {
   // "tenant", "project", "environment", "model", "purchase_model", "meter" or "tag:KEY"
   std::vector<std::string> group_by;

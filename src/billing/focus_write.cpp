@@ -184,6 +184,10 @@ FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granu
                      std::to_string(charge.tier);
   row.billed = row.effective = charge.net;
   row.list_unit_price = row.contracted_unit_price = charge.unit_price;
+  // A tenant's discount is what it negotiated.
+  if (charge.list.units() > 0)
+    row.contracted_unit_price =
+        charge.unit_price.times_ratio(charge.net.units(), charge.list.units(), Rounding::half_even);
   row.pricing_quantity = row.consumed_quantity = at_twelve_decimals(charge.quantity, scale);
   row.pricing_unit = row.consumed_unit = unit_of(charge.meter, granularity);
   row.tags.emplace_back("environment", usage.who.environment);

@@ -11,6 +11,7 @@ std::vector<Section> made() {
   std::vector<Command> tasks = request_commands();
   for (Command& command : task_commands()) tasks.push_back(std::move(command));
   std::vector<Command> money = money_commands();
+  for (Command& command : spending_commands()) money.push_back(std::move(command));
   for (Command& command : cost_commands()) money.push_back(std::move(command));
   return {{"Tasks", std::move(tasks)},           {"Money", std::move(money)},
           {"Tenants", tenant_commands()},        {"Devices", device_commands()},
