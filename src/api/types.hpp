@@ -233,10 +233,11 @@ struct BillLine {
   std::string net;
   std::string purchase_model;
   std::string isolation;
+  std::map<std::string, std::string> tags;
 };
 BOOST_DESCRIBE_STRUCT(BillLine, (),
                       (task, name, project, environment, model, state, ce, run_ms, billed_ms,
-                       unit_price, list, discount, net, purchase_model, isolation))
+                       unit_price, list, discount, net, purchase_model, isolation, tags))
 
 struct BillView {
   std::string tenant;

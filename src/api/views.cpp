@@ -343,6 +343,7 @@ BillView BillMaker::view(std::optional<Instant> from, Instant to) const {
       line.project = record.spec.attribution.project;
       line.environment = record.spec.attribution.environment;
       line.model = record.spec.attribution.model;
+      line.tags = record.spec.attribution.tags;
       line.state = word(record.state);
       line.isolation = record.lease ? record.lease->isolation : "";
       line.run_ms = record.run_time.ms;

@@ -1,9 +1,7 @@
 #include "billing/invoicing.hpp"
 
-#include <algorithm>
-#include <numeric>
-
 #include "base/assert.hpp"
+#include "billing/apportion.hpp"
 
 namespace loam::billing {
 
@@ -21,28 +19,12 @@ void OpenCharges::add(const LineKey& key, const UsageRecord& record) {
 }
 
 Money settle(std::vector<InvoiceLine>& lines, Currency currency) {
-  Money exact = Money::zero(currency);
-  Money given = Money::zero(currency);
-  for (InvoiceLine& line : lines) {
-    exact += line.net;
-    line.payable = line.net.rounded(Rounding::down);
-    given += line.payable;
-  }
-  const Money total = exact.rounded(Rounding::half_even);
-  Int128 unit = 1;
-  for (int i = currency.exponent(); i < Money::decimals; ++i) unit *= 10;
-  std::vector<std::size_t> order(lines.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return lines[a].net - lines[a].payable > lines[b].net - lines[b].payable;
-  });
-  for (std::size_t i = 0; given < total; ++i) {
-    LOAM_ASSERT(i < order.size());
-    lines[order[i]].payable += Money(unit, currency);
-    given += Money(unit, currency);
-  }
-  LOAM_ASSERT(given == total);
-  return total;
+  std::vector<Money> exact;
+  exact.reserve(lines.size());
+  for (const InvoiceLine& line : lines) exact.push_back(line.net);
+  const Settled settled = settle(exact, currency);
+  for (std::size_t i = 0; i < lines.size(); ++i) lines[i].payable = settled.payable[i];
+  return settled.total;
 }
 
 Invoice close(const OpenCharges& open, InvoiceId id, TenantId tenant, Currency currency,

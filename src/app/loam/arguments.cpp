@@ -34,6 +34,9 @@ std::string take_name(Strings& words) {
     return word;
   };
   std::string name = take();
+  // A noun may be a command of its own, beside its verbs: `cost` and `cost export`.
+  if (at < words.size() && find_command(name + " " + words[at]) != nullptr)
+    return name + " " + take();
   if (find_command(name) != nullptr || verbs_of(name).empty()) return name;
   if (at < words.size() && !words[at].starts_with('-')) name += " " + take();
   return name;

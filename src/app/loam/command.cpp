@@ -10,7 +10,10 @@ namespace {
 std::vector<Section> made() {
   std::vector<Command> tasks = request_commands();
   for (Command& command : task_commands()) tasks.push_back(std::move(command));
-  return {{"Tasks", std::move(tasks)},           {"Money", money_commands()},
+  std::vector<Command> money = money_commands();
+  for (Command& command : spending_commands()) money.push_back(std::move(command));
+  for (Command& command : cost_commands()) money.push_back(std::move(command));
+  return {{"Tasks", std::move(tasks)},           {"Money", std::move(money)},
           {"Tenants", tenant_commands()},        {"Devices", device_commands()},
           {"Access", access_commands()},         {"The journal", journal_commands()},
           {"Simulation", simulation_commands()}, {"This program", self_commands()}};

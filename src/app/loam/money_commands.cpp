@@ -1,10 +1,13 @@
 // rate list and set, bill, invoice issue, list and show, ledger.
 #include <algorithm>
+#include <fstream>
 
 #include "app/loam/bill.hpp"
 #include "app/loam/commands.hpp"
 #include "app/loam/human.hpp"
+#include "app/loam/invoice_pdf.hpp"
 #include "app/loam/session.hpp"
+#include "app/loam/spending.hpp"
 #include "base/money.hpp"
 #include "base/quantity.hpp"
 #include "base/time.hpp"
@@ -122,9 +125,43 @@ Result<int> run_invoice_list(Session& session, const Arguments& arguments) {
   return 0;
 }
 
+// An invoice for others: a file to send, or bytes for a pipe.
+Result<int> render_invoice(Session& session, const Arguments& arguments,
+                           const api::InvoiceView& invoice) {
+  LOAM_TRY(document, document_of(invoice));
+  document.issuer = arguments.text("issuer");
+  const std::string format = arguments.text("format", "text");
+  std::string bytes;
+  if (format == "pdf") {
+    LOAM_TRY(pdf, invoice_pdf(document));
+    bytes = std::move(pdf);
+  } else {
+    bytes = format == "csv"    ? billing::to_csv(document)
+            : format == "json" ? billing::to_json(document) + "\n"
+                               : billing::to_plain_text(document);
+  }
+  if (!arguments.has("output")) {
+    if (format == "pdf" && session.console().out_is_terminal)
+      return invalid("a PDF is not for a terminal", "write it to a file with --output FILE");
+    session.out() << bytes;
+    return 0;
+  }
+  const std::string path = arguments.text("output");
+  std::ofstream file(path, std::ios::binary);
+  file << bytes;
+  file.close();
+  if (!file)
+    return Error{ErrorKind::unavailable, "the file '" + path + "' cannot be written",
+                 "check the folder"};
+  session.say("the invoice is in " + printable(path));
+  return 0;
+}
+
 Result<int> run_invoice_show(Session& session, const Arguments& arguments) {
   LOAM_TRY(client, session.client());
   LOAM_TRY(invoice, client->invoice(arguments.operand(0)));
+  if (arguments.has("format") || arguments.has("output"))
+    return render_invoice(session, arguments, invoice);
   if (session.json()) return session.print_json(invoice);
   session.out() << invoice_text(invoice, session.console().colour, session.width());
   return 0;
@@ -163,10 +200,13 @@ std::vector<Command> invoice_commands() {
        run_invoice_list},
       {"invoice show",
        "One invoice with its lines",
-       "",
-       "loam invoice show inv-1",
+       "With --format or --output as a document to send.",
+       "loam invoice show inv-1\nloam invoice show inv-1 --format pdf --output inv-1.pdf",
        {{"ID", "an invoice, as the list shows it"}},
-       {},
+       {{"Output",
+         {{"--format", "FORMAT", "default: text", Kind::value, "text csv json pdf"},
+          {"--issuer", "NAME", "who sells, as the document names it"},
+          {"--output", "FILE", "write it there", Kind::value, "@path"}}}},
        run_invoice_show},
       {"ledger",
        "Every movement of a tenant's money, newest first",

@@ -8,6 +8,7 @@
 #include "app/loam/human.hpp"
 #include "base/quantity.hpp"
 #include "base/time.hpp"
+#include "billing/attribution.hpp"
 #include "http/target.hpp"
 
 namespace loam::cli {
@@ -168,23 +169,7 @@ Result<void> take_times(const Arguments& arguments, api::TaskRequest& request) {
 
 // In a CI job, what it runs for becomes tags, where nobody said otherwise.
 void tag_by_job(const Session& session, api::TaskRequest& request) {
-  const auto tag = [&](const char* key, const char* variable) {
-    const std::string value = session.variable(variable);
-    if (!value.empty()) request.tags.try_emplace(key, value);
-  };
-  if (session.variable("GITHUB_ACTIONS") == "true") {
-    request.tags.try_emplace("ci", "github");
-    tag("repository", "GITHUB_REPOSITORY");
-    tag("workflow", "GITHUB_WORKFLOW");
-    tag("ref", "GITHUB_REF_NAME");
-    tag("run", "GITHUB_RUN_ID");
-  } else if (session.variable("GITLAB_CI") == "true") {
-    request.tags.try_emplace("ci", "gitlab");
-    tag("repository", "CI_PROJECT_PATH");
-    tag("workflow", "CI_JOB_NAME");
-    tag("ref", "CI_COMMIT_REF_NAME");
-    tag("run", "CI_PIPELINE_ID");
-  }
+  billing::add_ci_tags([&](const char* name) { return session.variable(name); }, request.tags);
 }
 
 // JSON carries text only, so bytes that are none are refused here, by the option they came with.

@@ -1,0 +1,188 @@
+#include "app/loam/spending.hpp"
+
+#include <boost/describe/enum_from_string.hpp>
+#include <charconv>
+
+#include "app/loam/human.hpp"
+#include "app/loam/table.hpp"
+#include "billing/csv.hpp"
+
+namespace loam::cli {
+namespace {
+
+Error not_understood(const std::string& what) {
+  return {ErrorKind::corrupt, "the daemon's answer has " + what, "use a loam of its version"};
+}
+
+Result<PurchaseModel> model_of(const std::string& text) {
+  PurchaseModel model{};
+  if (!boost::describe::enum_from_string(text.c_str(), model))
+    return not_understood("the purchase model '" + text + "'");
+  return model;
+}
+
+Attribution who_of(const api::BillLine& line) {
+  Attribution who;
+  who.project = line.project;
+  who.environment = line.environment;
+  who.model = line.model;
+  who.tags = line.tags;
+  return who;
+}
+
+std::optional<TaskId> task_of(const api::BillLine& line) {
+  return TaskId::parse(line.task);
+}
+
+}  // namespace
+
+Result<std::vector<billing::CostRow>> cost_rows(const std::vector<BucketBill>& bills) {
+  std::vector<billing::CostRow> rows;
+  for (const BucketBill& each : bills) {
+    LOAM_TRY(currency, Currency::parse(each.bill.currency));
+    for (const api::BillLine& line : each.bill.lines) {
+      billing::CostRow row;
+      row.from = each.period.from;
+      row.to = each.period.to;
+      row.tenant = each.bill.tenant;
+      row.who = who_of(line);
+      LOAM_TRY(model, model_of(line.purchase_model));
+      LOAM_TRY(net, Money::parse(line.net, currency));
+      row.purchase_model = model;
+      row.net = net;
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>& bills,
+                                                  const std::string& issuer) {
+  std::vector<billing::FocusRow> rows;
+  for (const BucketBill& each : bills) {
+    LOAM_TRY(currency, Currency::parse(each.bill.currency));
+    for (const api::BillLine& line : each.bill.lines) {
+      if (line.billed_ms == 0) continue;  // taken back within the bucket
+      billing::Charge charge;
+      LOAM_TRY(price, Money::parse(line.unit_price, currency));
+      LOAM_TRY(list, Money::parse(line.list, currency));
+      LOAM_TRY(net, Money::parse(line.net, currency));
+      LOAM_TRY(model, model_of(line.purchase_model));
+      LOAM_TRY(ce, parse_ce(line.ce));
+      charge.from = each.period.from;
+      charge.to = each.period.to;
+      charge.quantity = static_cast<Int128>(ce.value) * line.billed_ms;
+      charge.unit_price = price;
+      charge.list = list;
+      charge.net = net;
+      billing::Usage usage;
+      usage.task = task_of(line).value_or(TaskId{});
+      usage.terms.purchase_model = model;
+      usage.who = who_of(line);
+      billing::FocusRow row = billing::focus_usage(charge, usage, Granularity::exact);
+      row.issuer = issuer;
+      row.billing_account_id = row.billing_account_name = each.bill.tenant;
+      row.billing_period = billing::month_of(billing::Zone(), each.period.from);
+      row.sku_price_id = "compute/" + line.purchase_model + "/" + line.unit_price;
+      row.correction = line.billed_ms < 0;
+      if (!line.name.empty()) row.resource_name = line.name;
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+std::string cost_text(const std::vector<billing::CostLine>& lines, const billing::CostQuery& query,
+                      Currency currency, bool colour, std::size_t width) {
+  const bool timed = query.bucket != billing::Bucket::none;
+  std::vector<Column> columns;
+  if (timed) columns.push_back({"FROM"});
+  for (const std::string& name : query.group_by) {
+    std::string title = name;
+    for (char& c : title) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    columns.push_back({title, Align::left, true});
+  }
+  const std::string code(currency.code());
+  columns.push_back({"COST " + code, Align::right});
+  std::vector<std::string> amounts;
+  Money total = Money::zero(currency);
+  for (const billing::CostLine& line : lines) {
+    amounts.push_back(amount_text(line.net));
+    total += line.net;
+  }
+  amounts.push_back(amount_text(total));
+  const std::vector<std::string> shown = money_column(amounts, code);
+  Table table(columns);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::vector<Cell> cells;
+    if (timed) cells.emplace_back(lines[i].bucket);
+    for (const std::string& group : lines[i].groups) cells.emplace_back(group);
+    cells.emplace_back(shown[i]);
+    table.add(std::move(cells));
+  }
+  if (columns.size() > 1) {
+    std::vector<Cell> cells(columns.size(), Cell(""));
+    cells.front() = Cell("total", Style::bold);
+    cells.back() = Cell(shown.back(), Style::bold);
+    table.add(std::move(cells));
+  } else if (lines.empty()) {
+    table.add({Cell(shown.back())});
+  }
+  return table.text(colour, width);
+}
+
+std::string cost_json(const std::vector<billing::CostLine>& lines, const billing::CostQuery& query,
+                      Currency currency) {
+  Money total = Money::zero(currency);
+  std::string text = "{\"currency\":" + billing::json_string(currency.code()) + ",\"lines\":[";
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    text += i == 0 ? "{" : ",{";
+    if (query.bucket != billing::Bucket::none)
+      text += "\"from\":" + billing::json_string(lines[i].bucket) + ",";
+    for (std::size_t g = 0; g < query.group_by.size(); ++g)
+      text += billing::json_string(query.group_by[g]) + ":" +
+              billing::json_string(lines[i].groups[g]) + ",";
+    text += "\"cost\":" + billing::json_string(amount_text(lines[i].net)) + "}";
+    total += lines[i].net;
+  }
+  return text + "],\"total\":" + billing::json_string(amount_text(total)) + "}";
+}
+
+Result<billing::Document> document_of(const api::InvoiceView& invoice) {
+  billing::Document document;
+  LOAM_TRY(currency, Currency::parse(invoice.currency));
+  LOAM_TRY(from, parse_instant(invoice.from));
+  LOAM_TRY(to, parse_instant(invoice.to));
+  LOAM_TRY(issued_at, parse_instant(invoice.issued_at));
+  LOAM_TRY(total, Money::parse(invoice.total, currency));
+  const auto id = InvoiceId::parse(invoice.id);
+  if (!id) return not_understood("the invoice '" + invoice.id + "'");
+  document.number = id->value;
+  document.tenant_name = invoice.tenant;
+  document.currency = currency;
+  document.period = {from, to};
+  document.issued_at = issued_at;
+  document.subtotal = document.total = total;
+  for (const api::InvoiceLineView& line : invoice.lines) {
+    billing::DocumentLine made;
+    made.project = line.project;
+    made.environment = line.environment;
+    made.model = line.model;
+    made.description = line.purchase_model + " compute";
+    made.unit = "CE-Hours";
+    LOAM_TRY(quantity, Money::parse(line.ce_hours, currency));
+    LOAM_TRY(price, Money::parse(line.unit_price, currency));
+    LOAM_TRY(list, Money::parse(line.list, currency));
+    LOAM_TRY(net, Money::parse(line.net, currency));
+    LOAM_TRY(payable, Money::parse(line.payable, currency));
+    made.quantity = quantity.units();
+    made.unit_price = price;
+    made.list = list;
+    made.net = net;
+    made.payable = payable;
+    document.lines.push_back(std::move(made));
+  }
+  return document;
+}
+
+}  // namespace loam::cli

@@ -1,0 +1,285 @@
+#include "billing/advice.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "base/assert.hpp"
+#include "base/quantity.hpp"
+#include "billing/csv.hpp"
+#include "billing/exact.hpp"
+
+namespace loam::billing {
+namespace {
+
+constexpr Int128 hour_ms = 3'600'000;
+constexpr Int128 year_ms = hour_ms * 24 * 365;
+constexpr Int128 per_unit_hour = 1000 * hour_ms;  // thousandths × ms in a unit-hour
+constexpr std::int64_t whole_bp = 10'000;
+constexpr std::int64_t amount_max = 1'000'000'000'000;  // thousandths
+constexpr Int128 price_max = Int128{1'000'000} * Money::units_per_one;
+constexpr std::int64_t hours_max = 24LL * 366 * 200;
+
+// A run of layers that are busy equally long: amounts [below, above).
+struct Band {
+  std::int64_t below = 0;
+  std::int64_t above = 0;
+  Int128 busy = 0;  // ms
+};
+
+// From the base up; busy time falls.
+std::vector<Band> bands_of(const std::vector<UsageStep>& usage) {
+  std::map<std::int64_t, Int128> time_by_amount;
+  Int128 left = 0;
+  for (const UsageStep& step : usage) {
+    time_by_amount[step.amount] += step.length.ms;
+    left += step.length.ms;
+  }
+  std::vector<Band> bands;
+  std::int64_t below = 0;
+  for (const auto& [amount, time] : time_by_amount) {
+    if (amount > 0) bands.push_back({below, amount, left});
+    below = amount;
+    left -= time;
+  }
+  return bands;
+}
+
+Int128 length_of(const std::vector<UsageStep>& usage) {
+  Int128 length = 0;
+  for (const UsageStep& step : usage) length += step.length.ms;
+  return length;
+}
+
+// What one committed thousandth costs over the whole time × per_unit_hour × whole_bp × year: one
+// integer, so that options compare exactly.
+Int128 fixed_cost(const CommitOption& option, Int128 length) {
+  const Int128 hourly = (option.price.units() + option.hidden.units()) * length * whole_bp;
+  // Upfront is per unit: × hour_ms brings it to the same denominator as the hourly part; interest
+  // is simple, for the time looked at.
+  const Int128 upfront = option.upfront.units() * hour_ms *
+                         (whole_bp + static_cast<Int128>(option.interest.value) * length / year_ms);
+  return hourly + upfront;
+}
+
+// What a thousandth costs that is busy for `busy` ms, in the same unit.
+Int128 on_demand_line(const AdviceRequest& request, Int128 busy) {
+  return (request.on_demand.units() + request.on_demand_hidden.units()) * busy * whole_bp;
+}
+Int128 option_line(const CommitOption& option, Int128 length, Int128 busy) {
+  return fixed_cost(option, length) + option.used.units() * busy * whole_bp;
+}
+
+// The option whose line is lowest; ties to the earlier one.
+std::size_t best_option(const AdviceRequest& request, Int128 length, Int128 busy) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < request.options.size(); ++i) {
+    if (option_line(request.options[i], length, busy) <
+        option_line(request.options[best], length, busy))
+      best = i;
+  }
+  return best;
+}
+
+Money rounded(const ExactSum& sum, Currency currency) {
+  return Money(sum.rounded(per_unit_hour * whole_bp), currency);
+}
+
+Result<void> check(const std::vector<UsageStep>& usage, const AdviceRequest& request) {
+  if (usage.empty()) return invalid("there is no usage to look at", "give at least one row");
+  if (request.options.empty())
+    return invalid("there is no committed price to compare with", "give at least one option");
+  const Currency currency = request.on_demand.currency();
+  if (request.on_demand.is_negative() || request.on_demand.is_zero())
+    return invalid("an on-demand price of " + to_text(request.on_demand) + " is not above zero",
+                   "give what an hour costs");
+  if (request.on_demand.units() > price_max || request.on_demand_hidden.units() > price_max ||
+      request.on_demand_hidden.is_negative())
+    return invalid("a price of " + to_text(std::max(request.on_demand, request.on_demand_hidden)) +
+                       " is out of range",
+                   "the most is 1000000 an hour");
+  for (const CommitOption& option : request.options) {
+    for (const Money& amount : {option.price, option.used, option.hidden, option.upfront}) {
+      if (amount.currency() != currency || amount.is_negative() || amount.units() > price_max)
+        return invalid("the amount " + to_text(amount) + " of the option '" + option.name +
+                           "' is not 0 to 1000000 " + std::string(currency.code()),
+                       "give it in the currency of the on-demand price");
+    }
+  }
+  for (const UsageStep& step : usage) {
+    if (step.amount < 0 || step.amount > amount_max || step.length.ms <= 0)
+      return invalid("the usage at " + to_text(step.from) + " is out of range",
+                     "amounts are 0 to 10^9, and every row lasts some time");
+  }
+  return {};
+}
+
+// The share of busy time at which the two lines meet, rounded up to a basis point.
+std::optional<BasisPoints> break_even_of(const AdviceRequest& request, const CommitOption& option,
+                                         Int128 length) {
+  const Int128 fixed = fixed_cost(option, length);
+  const Int128 saved = on_demand_line(request, length) - option.used.units() * length * whole_bp;
+  if (saved <= 0 || fixed > saved) return std::nullopt;
+  const Int128 per_bp = saved / whole_bp;
+  return BasisPoints{static_cast<std::int64_t>((fixed + per_bp - 1) / per_bp)};
+}
+
+void add_shape(const std::vector<UsageStep>& usage, Advice& advice) {
+  Int128 area = 0;
+  advice.valley = usage.front().amount;
+  for (const UsageStep& step : usage) {
+    advice.peak = std::max(advice.peak, step.amount);
+    advice.valley = std::min(advice.valley, step.amount);
+    area += static_cast<Int128>(step.amount) * step.length.ms;
+  }
+  const Int128 length = length_of(usage);
+  advice.base = advice.valley;
+  advice.length = Duration{static_cast<std::int64_t>(length)};
+  advice.average = static_cast<std::int64_t>(area / length);
+}
+
+// Interruptible work on spot costs its price and what is lost and paid again; it goes there where
+// that is cheaper than on demand.
+void add_spot(const AdviceRequest& request, Money on_demand_rest, Advice& advice) {
+  if (!request.spot) return;
+  const Money spot =
+      request.spot->times_ratio(whole_bp + request.spot_lost.value, whole_bp, Rounding::half_even);
+  const Money dear = request.on_demand + request.on_demand_hidden;
+  advice.spot_share = spot < dear ? request.interruptible : BasisPoints{0};
+  const Money on_spot =
+      on_demand_rest.times_ratio(advice.spot_share->value, whole_bp, Rounding::half_even);
+  advice.cost_with_spot = advice.cost_mixed - on_spot +
+                          on_spot.times_ratio(spot.units(), dear.units(), Rounding::half_even);
+}
+
+}  // namespace
+
+Result<Advice> advise(const std::vector<UsageStep>& usage, const AdviceRequest& request) {
+  LOAM_CHECK(check(usage, request));
+  Advice advice;
+  add_shape(usage, advice);
+  const Int128 length = advice.length.ms;
+  ExactSum mixed, on_demand, committed, rest;
+  for (const Band& band : bands_of(usage)) {
+    const Int128 height = band.above - band.below;
+    const std::size_t best = best_option(request, length, band.busy);
+    const Int128 under_option = option_line(request.options[best], length, band.busy);
+    const Int128 as_used = on_demand_line(request, band.busy);
+    on_demand.add(as_used, height, 1);
+    committed.add(under_option, height, 1);
+    mixed.add(std::min(under_option, as_used), height, 1);
+    if (under_option > as_used) {
+      rest.add(as_used, height, 1);
+      continue;
+    }
+    advice.commitment += static_cast<std::int64_t>(height);
+    if (!advice.layers.empty() && advice.layers.back().option == best) {
+      advice.layers.back().amount += static_cast<std::int64_t>(height);
+    } else {
+      advice.layers.push_back({best, static_cast<std::int64_t>(height)});
+    }
+  }
+  const Currency currency = request.on_demand.currency();
+  advice.cost_mixed = rounded(mixed, currency);
+  advice.cost_on_demand = rounded(on_demand, currency);
+  advice.cost_committed = rounded(committed, currency);
+  advice.break_even = break_even_of(request, request.options.front(), length);
+  add_spot(request, rounded(rest, currency), advice);
+  return advice;
+}
+
+Money cost_of_commitment(const std::vector<UsageStep>& usage, const AdviceRequest& request,
+                         std::int64_t commitment) {
+  const CommitOption& option = request.options.front();
+  ExactSum sum;
+  sum.add(fixed_cost(option, length_of(usage)), commitment, 1);
+  for (const UsageStep& step : usage) {
+    const std::int64_t covered = std::min(step.amount, commitment);
+    sum.add(option.used.units() * whole_bp, static_cast<Int128>(covered) * step.length.ms, 1);
+    sum.add(request.on_demand.units() + request.on_demand_hidden.units(),
+            static_cast<Int128>(step.amount - covered) * step.length.ms, whole_bp);
+  }
+  return rounded(sum, request.on_demand.currency());
+}
+
+// --- Reading and forecasting ---------------------------------------------------------------------
+
+namespace {
+
+Result<Instant> read_time(const std::string& text, std::size_t line) {
+  std::int64_t hours = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), hours);
+  if (fault == std::errc{} && end == text.data() + text.size() && !text.empty() && hours >= 0 &&
+      hours <= hours_max)
+    return Instant{hours * static_cast<std::int64_t>(hour_ms)};
+  const auto instant = parse_instant(text);
+  if (instant.ok()) return *instant;
+  return invalid("line " + std::to_string(line) + ": '" + text + "' is not a time",
+                 "write an instant such as 2026-03-01T00:00:00Z, or whole hours");
+}
+
+}  // namespace
+
+Result<std::vector<UsageStep>> read_usage_csv(std::string_view text) {
+  LOAM_TRY(rows, read_csv(text));
+  if (rows.empty() || rows.front() != std::vector<std::string>{"time", "amount"})
+    return invalid("the usage does not begin with the head line 'time,amount'", "add it");
+  std::vector<UsageStep> usage;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const std::size_t line = i + 1;
+    if (rows[i].size() != 2)
+      return invalid("line " + std::to_string(line) + " has " + std::to_string(rows[i].size()) +
+                         " fields instead of 2",
+                     "write time,amount");
+    LOAM_TRY(from, read_time(rows[i][0], line));
+    const auto amount = parse_decimal(rows[i][1], 3, amount_max, "amount");
+    if (!amount.ok())
+      return invalid("line " + std::to_string(line) + ": " + amount.error().message,
+                     amount.error().next_step);
+    if (!usage.empty()) {
+      if (from <= usage.back().from)
+        return invalid(
+            "line " + std::to_string(line) + ": '" + rows[i][0] + "' is not after the row before",
+            "sort the rows by time, each time once");
+      usage.back().length = from - usage.back().from;
+    }
+    usage.push_back({from, {}, *amount});
+  }
+  if (usage.empty()) return invalid("the usage has no rows", "add some: time,amount");
+  usage.back().length = usage.size() > 1 ? usage[usage.size() - 2].length : Duration::hours(1);
+  return usage;
+}
+
+std::vector<UsageStep> forecast(const std::vector<UsageStep>& usage, Duration ahead) {
+  LOAM_ASSERT(!usage.empty() && ahead.ms > 0);
+  constexpr std::int64_t hour = 3'600'000;
+  constexpr std::int64_t week_hours = 168;
+  std::vector<Int128> area(week_hours, 0), time(week_hours, 0);
+  Int128 all_area = 0, all_time = 0;
+  for (const UsageStep& step : usage) {
+    for (Instant at = step.from; at < step.from + step.length;) {
+      const std::int64_t index = at.ms / hour;
+      const Instant end = std::min(step.from + step.length, Instant{(index + 1) * hour});
+      const auto slot = static_cast<std::size_t>(index % week_hours);
+      area[slot] += static_cast<Int128>(step.amount) * (end - at).ms;
+      time[slot] += (end - at).ms;
+      at = end;
+    }
+    all_area += static_cast<Int128>(step.amount) * step.length.ms;
+    all_time += step.length.ms;
+  }
+  std::vector<UsageStep> coming;
+  const Instant end_of_history = usage.back().from + usage.back().length;
+  for (Instant at = end_of_history; at < end_of_history + ahead;) {
+    const std::int64_t index = at.ms / hour;
+    const Instant end = std::min(end_of_history + ahead, Instant{(index + 1) * hour});
+    const auto slot = static_cast<std::size_t>(index % week_hours);
+    // An hour of the week that was never seen is taken as the average of all.
+    const Int128 mean = time[slot] > 0 ? area[slot] / time[slot] : all_area / all_time;
+    coming.push_back({at, end - at, static_cast<std::int64_t>(mean)});
+    at = end;
+  }
+  return coming;
+}
+
+}  // namespace loam::billing

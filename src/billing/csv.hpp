@@ -1,0 +1,23 @@
+// CSV, RFC 4180: quoted fields, doubled quotes, CRLF or LF. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace loam::billing {
+
+// All rows; an empty last line is none. The error names the line (from 1).
+Result<std::vector<std::vector<std::string>>> read_csv(std::string_view text);
+
+// The field, quoted where it must be.
+std::string csv_field(std::string_view text);
+// Fields, commas and a line end.
+std::string csv_row(const std::vector<std::string>& fields);
+
+// A string as JSON, with its quotes. Bytes that are not UTF-8 pass through.
+std::string json_string(std::string_view text);
+
+}  // namespace loam::billing

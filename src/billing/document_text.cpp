@@ -1,0 +1,168 @@
+// Invoices and credit notes as text, CSV and JSON. Pure.
+#include <algorithm>
+
+#include "billing/csv.hpp"
+#include "billing/documents.hpp"
+
+namespace loam::billing {
+namespace {
+
+std::string payable_text(Money amount) {
+  return display_text(amount, amount.currency().exponent());
+}
+
+std::string quantity_text(const DocumentLine& line) {
+  return amount_text(Money(line.quantity, line.net.currency()));
+}
+
+std::string percent_text(std::int64_t parts_per_million) {
+  return decimal_text(parts_per_million, 4) + " %";
+}
+
+std::string padded_right(const std::string& text, std::size_t width) {
+  return text.size() >= width ? text : text + std::string(width - text.size(), ' ');
+}
+
+std::string padded_left(const std::string& text, std::size_t width) {
+  return text.size() >= width ? text : std::string(width - text.size(), ' ') + text;
+}
+
+using Row = std::vector<std::string>;
+
+// The first columns to the left, numbers (from `numbers` on) to the right.
+std::string table_text(const std::vector<Row>& rows, std::size_t numbers) {
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) line += "  ";
+      line += i < numbers ? padded_right(row[i], widths[i]) : padded_left(row[i], widths[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string head_text(const Document& document) {
+  const bool note = document.kind == DocumentKind::credit_note;
+  std::string text = (note ? "Credit note " : "Invoice ") + number_text(document) + "\n";
+  if (note) {
+    text += "corrects   inv-" + std::to_string(document.corrects) + "\n";
+    text += "because    " + document.reason + "\n";
+  }
+  if (!document.issuer.empty()) text += "from       " + document.issuer + "\n";
+  text += "to         " +
+          (document.tenant_name.empty() ? document.tenant.text() : document.tenant_name) + "\n";
+  text += "usage      " + to_text(document.period.from) + " to " + to_text(document.period.to) +
+          " (not included)\n";
+  text += "issued     " + to_text(document.issued_at) + "\n";
+  text += "amounts in " + std::string(document.currency.code()) + "\n\n";
+  return text;
+}
+
+}  // namespace
+
+std::string to_plain_text(const Document& document) {
+  std::vector<Row> rows{{"PROJECT", "ENVIRONMENT", "MODEL", "WHAT", "UNIT", "QUANTITY",
+                         "UNIT PRICE", "LIST", "NET", "PAYABLE"}};
+  for (const DocumentLine& line : document.lines) {
+    const std::string kind = line.kind == LineKind::usage || line.kind == LineKind::credit
+                                 ? ""
+                                 : std::string(name_of(line.kind)) + ": ";
+    rows.push_back({line.project, line.environment, line.model, kind + line.description, line.unit,
+                    line.unit.empty() ? "" : quantity_text(line),
+                    line.unit.empty() ? "" : amount_text(line.unit_price), amount_text(line.list),
+                    amount_text(line.net), payable_text(line.payable)});
+  }
+  rows.push_back({"subtotal", "", "", "", "", "", "", "", "", payable_text(document.subtotal)});
+  for (const TaxLine& tax : document.taxes) {
+    rows.push_back({tax.name + " " + percent_text(tax.parts_per_million), "", "", "", "", "", "",
+                    "", "", payable_text(tax.amount)});
+  }
+  rows.push_back({"total", "", "", "", "", "", "", "", "", payable_text(document.total)});
+  constexpr std::size_t first_number = 5;
+  return head_text(document) + table_text(rows, first_number);
+}
+
+std::string to_csv(const Document& document) {
+  std::string text =
+      csv_row({"document", "line", "kind", "project", "environment", "model", "description", "unit",
+               "quantity", "unit_price", "list", "net", "payable", "currency"});
+  const std::string number = number_text(document);
+  const std::string code(document.currency.code());
+  std::size_t index = 0;
+  for (const DocumentLine& line : document.lines) {
+    text += csv_row({number, std::to_string(++index), name_of(line.kind), line.project,
+                     line.environment, line.model, line.description, line.unit, quantity_text(line),
+                     amount_text(line.unit_price), amount_text(line.list), amount_text(line.net),
+                     payable_text(line.payable), code});
+  }
+  for (const TaxLine& tax : document.taxes) {
+    text += csv_row({number, std::to_string(++index), "tax", "", "", "", tax.name, "", "", "", "",
+                     "", payable_text(tax.amount), code});
+  }
+  return text + csv_row({number, "", "total", "", "", "", "", "", "", "", "", "",
+                         payable_text(document.total), code});
+}
+
+namespace {
+
+std::string member(const char* name, const std::string& json) {
+  return "\"" + std::string(name) + "\":" + json;
+}
+
+std::string line_json(const DocumentLine& line) {
+  return "{" + member("kind", json_string(name_of(line.kind))) + "," +
+         member("project", json_string(line.project)) + "," +
+         member("environment", json_string(line.environment)) + "," +
+         member("model", json_string(line.model)) + "," +
+         member("description", json_string(line.description)) + "," +
+         member("unit", json_string(line.unit)) + "," +
+         member("quantity", json_string(quantity_text(line))) + "," +
+         member("unit_price", json_string(amount_text(line.unit_price))) + "," +
+         member("list", json_string(amount_text(line.list))) + "," +
+         member("net", json_string(amount_text(line.net))) + "," +
+         member("payable", json_string(payable_text(line.payable))) + "}";
+}
+
+}  // namespace
+
+std::string to_json(const Document& document) {
+  std::string text = "{" + member("number", json_string(number_text(document))) + "," +
+                     member("tenant", json_string(document.tenant.text())) + "," +
+                     member("tenant_name", json_string(document.tenant_name)) + "," +
+                     member("issuer", json_string(document.issuer)) + "," +
+                     member("currency", json_string(document.currency.code())) + "," +
+                     member("from", json_string(to_text(document.period.from))) + "," +
+                     member("to", json_string(to_text(document.period.to))) + "," +
+                     member("issued_at", json_string(to_text(document.issued_at))) + ",";
+  if (document.kind == DocumentKind::credit_note) {
+    text += member("corrects", json_string("inv-" + std::to_string(document.corrects))) + "," +
+            member("reason", json_string(document.reason)) + ",";
+  }
+  text += "\"lines\":[";
+  bool first = true;
+  for (const DocumentLine& line : document.lines) {
+    if (!first) text += ",";
+    first = false;
+    text += line_json(line);
+  }
+  text += "]," + member("subtotal", json_string(payable_text(document.subtotal))) + ",\"taxes\":[";
+  first = true;
+  for (const TaxLine& tax : document.taxes) {
+    if (!first) text += ",";
+    first = false;
+    text += "{" + member("name", json_string(tax.name)) + "," +
+            member("parts_per_million", std::to_string(tax.parts_per_million)) + "," +
+            member("base", json_string(payable_text(tax.base))) + "," +
+            member("amount", json_string(payable_text(tax.amount))) + "}";
+  }
+  return text + "]," + member("total", json_string(payable_text(document.total))) + "}";
+}
+
+}  // namespace loam::billing

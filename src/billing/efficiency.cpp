@@ -1,0 +1,188 @@
+#include "billing/efficiency.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "billing/csv.hpp"
+
+namespace loam::billing {
+namespace {
+
+constexpr Int128 whole_bp = 10'000;
+constexpr MilliCe one_ce{1000};
+// Under this share of what was asked, a proposal is made.
+constexpr std::int64_t wasteful_bp = 7'000;
+
+BasisPoints share(Int128 part, Int128 whole) {
+  if (whole <= 0) return {0};
+  return {static_cast<std::int64_t>(part * whole_bp / whole)};
+}
+
+Int128 time_in(const RunMeasure& run, const Period& period) {
+  const Instant from = std::max(run.from, period.from);
+  const Instant to = std::min(run.to, period.to);
+  return from < to ? (to - from).ms : 0;
+}
+
+struct Sums {
+  std::int64_t runs = 0;
+  Int128 time = 0;
+  Int128 asked = 0;  // milli-CE × ms
+  Int128 used = 0;
+  Int128 queue = 0;
+  Int128 cost = 0;
+  std::int64_t output = 0;
+  std::int64_t used_most = 0;
+};
+
+// A run's cost for the part of it that lies in the period.
+Int128 cost_in(const RunMeasure& run, Int128 time) {
+  const Int128 all = (run.to - run.from).ms;
+  if (all == time) return run.cost.units();
+  return run.cost.times_ratio(time, all, Rounding::half_even).units();
+}
+
+void add(Sums& sums, const RunMeasure& run, Int128 time) {
+  ++sums.runs;
+  sums.time += time;
+  sums.asked += run.asked.value * time;
+  sums.used += run.used.value * time;
+  sums.queue += (run.from - run.submitted).ms;
+  sums.cost += cost_in(run, time);
+  sums.output += run.output;
+  sums.used_most = std::max(sums.used_most, run.used.value);
+}
+
+WorkEfficiency work_of(const std::string& name, const Sums& sums, Currency currency) {
+  WorkEfficiency work;
+  work.name = name;
+  work.runs = sums.runs;
+  work.asked = {static_cast<std::int64_t>(sums.asked / sums.time)};
+  work.used = {static_cast<std::int64_t>(sums.used / sums.time)};
+  work.use = share(sums.used, sums.asked);
+  work.queue_mean = Duration{static_cast<std::int64_t>(sums.queue / sums.runs)};
+  work.cost = Money(sums.cost, currency);
+  const Int128 unused = std::max<Int128>(0, sums.asked - sums.used);
+  work.wasted = sums.asked > 0 ? work.cost.times_ratio(unused, sums.asked, Rounding::half_even)
+                               : Money::zero(currency);
+  if (sums.output > 0) work.per_output = work.cost.times_ratio(1, sums.output, Rounding::half_even);
+  return work;
+}
+
+std::optional<Proposal> proposal_of(const WorkEfficiency& work, const Sums& sums) {
+  if (work.use.value >= wasteful_bp) return std::nullopt;
+  Proposal proposal;
+  proposal.name = work.name;
+  proposal.asked = work.asked;
+  proposal.suggested = std::max(MilliCe{(sums.used_most * 6 + 4) / 5}, one_ce);
+  if (proposal.suggested >= proposal.asked) return std::nullopt;
+  proposal.saving = work.cost.times_ratio(proposal.asked.value - proposal.suggested.value,
+                                          proposal.asked.value, Rounding::half_even);
+  proposal.words = work.name + " asked for " + to_text(work.asked) + " CE and used " +
+                   to_text(work.used) + ": ask for " + to_text(proposal.suggested);
+  return proposal;
+}
+
+std::vector<DeviceEfficiency> devices_of(const std::vector<RunMeasure>& runs,
+                                         const std::vector<DeviceCapacity>& devices,
+                                         const Period& period) {
+  std::map<std::string, Sums> sums;
+  for (const RunMeasure& run : runs) {
+    const Int128 time = time_in(run, period);
+    if (time > 0) add(sums[run.device], run, time);
+  }
+  std::vector<DeviceEfficiency> all;
+  for (const DeviceCapacity& device : devices) {
+    const Int128 whole = static_cast<Int128>(device.ce.value) * (period.to - period.from).ms;
+    const Sums& held = sums[device.device];
+    all.push_back({device.device, share(held.asked, whole), share(held.used, whole),
+                   share(std::max<Int128>(0, whole - held.asked), whole)});
+  }
+  std::sort(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return a.device < b.device; });
+  return all;
+}
+
+}  // namespace
+
+EfficiencyReport efficiency(const std::vector<RunMeasure>& runs,
+                            const std::vector<DeviceCapacity>& devices, const Period& period) {
+  LOAM_ASSERT(period.from < period.to);
+  EfficiencyReport report;
+  report.period = period;
+  report.devices = devices_of(runs, devices, period);
+  std::map<std::string, Sums> works;
+  Sums all;
+  Currency currency;
+  for (const RunMeasure& run : runs) {
+    LOAM_ASSERT(run.from <= run.to);
+    const Int128 time = time_in(run, period);
+    if (time == 0) continue;
+    currency = run.cost.currency();
+    add(works[run.name], run, time);
+    add(all, run, time);
+  }
+  for (const auto& [name, sums] : works) {
+    report.works.push_back(work_of(name, sums, currency));
+    if (auto proposal = proposal_of(report.works.back(), sums))
+      report.proposals.push_back(std::move(*proposal));
+  }
+  std::stable_sort(report.works.begin(), report.works.end(),
+                   [](const auto& a, const auto& b) { return a.wasted > b.wasted; });
+  std::stable_sort(report.proposals.begin(), report.proposals.end(),
+                   [](const auto& a, const auto& b) { return a.saving > b.saving; });
+  if (all.runs > 0) report.queue_mean = Duration{static_cast<std::int64_t>(all.queue / all.runs)};
+  Int128 whole = 0;
+  for (const DeviceCapacity& device : devices)
+    whole += static_cast<Int128>(device.ce.value) * (period.to - period.from).ms;
+  report.used = share(all.used, whole);
+  return report;
+}
+
+std::map<std::string, MilliCe> hints(const EfficiencyReport& report) {
+  std::map<std::string, MilliCe> all;
+  for (const Proposal& proposal : report.proposals) all.emplace(proposal.name, proposal.suggested);
+  return all;
+}
+
+// --- Business figures
+// -------------------------------------------------------------------------------
+
+Result<std::vector<BusinessFigure>> read_business_csv(std::string_view text) {
+  LOAM_TRY(rows, read_csv(text));
+  if (rows.empty() || rows.front() != std::vector<std::string>{"time", "group", "name", "value"})
+    return invalid("the figures do not begin with the head line 'time,group,name,value'", "add it");
+  std::vector<BusinessFigure> figures;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const std::string where = "line " + std::to_string(i + 1);
+    if (rows[i].size() != 4)
+      return invalid(where + " has " + std::to_string(rows[i].size()) + " fields instead of 4",
+                     "write time,group,name,value");
+    const auto at = parse_instant(rows[i][0]);
+    if (!at.ok()) return invalid(where + ": " + at.error().message, at.error().next_step);
+    constexpr std::int64_t value_max = 1'000'000'000'000'000;
+    const auto value = parse_decimal(rows[i][3], 3, value_max, "value");
+    if (!value.ok()) return invalid(where + ": " + value.error().message, value.error().next_step);
+    figures.push_back({*at, rows[i][1], rows[i][2], *value});
+  }
+  return figures;
+}
+
+std::vector<UnitCost> unit_costs(const std::vector<BusinessFigure>& figures,
+                                 const std::map<std::string, Money>& costs, const Period& period) {
+  std::map<std::pair<std::string, std::string>, std::int64_t> sums;
+  for (const BusinessFigure& figure : figures) {
+    if (period.contains(figure.at)) sums[{figure.group, figure.name}] += figure.value;
+  }
+  std::vector<UnitCost> all;
+  for (const auto& [key, value] : sums) {
+    const auto cost = costs.find(key.first);
+    if (cost == costs.end()) continue;
+    UnitCost unit{key.first, key.second, value, cost->second, std::nullopt};
+    if (value > 0) unit.per_unit = cost->second.times_ratio(1000, value, Rounding::half_even);
+    all.push_back(std::move(unit));
+  }
+  return all;
+}
+
+}  // namespace loam::billing

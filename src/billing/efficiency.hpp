@@ -1,0 +1,105 @@
+// Efficiency: what was used of what was asked and paid for, and what to change. Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/money.hpp"
+#include "base/quantity.hpp"
+#include "billing/calendar.hpp"
+#include "domain/ids.hpp"
+
+namespace loam::billing {
+
+// One run of a task, measured.
+struct RunMeasure {
+  TaskId task;
+  std::string name;    // runs of one name are one piece of work
+  std::string device;  // the device or slice it ran on
+  Instant submitted;
+  Instant from;
+  Instant to;
+  MilliCe asked;
+  MilliCe used;  // mean, measured
+  Mebibytes memory_asked;
+  Mebibytes memory_peak;
+  Money cost;
+  std::int64_t output = 0;  // units of whatever the work makes; 0: not told
+};
+
+struct DeviceCapacity {
+  std::string device;
+  MilliCe ce;
+};
+
+struct DeviceEfficiency {
+  std::string device;
+  BasisPoints asked;  // share of capacity × time that leases held
+  BasisPoints used;   // share that was measured busy
+  BasisPoints idle;   // not held by anybody
+};
+
+struct WorkEfficiency {
+  std::string name;
+  std::int64_t runs = 0;
+  MilliCe asked;  // mean over time
+  MilliCe used;
+  BasisPoints use;  // used / asked
+  Duration queue_mean;
+  Money cost;
+  Money wasted;  // cost × (asked − used) / asked
+  std::optional<Money> per_output;
+};
+
+struct Proposal {
+  std::string name;  // of the work
+  MilliCe asked;
+  MilliCe
+      suggested;  // the most used in any run and a fifth more, at least 1 CE, under what is asked
+  Money saving;   // of this report's time, at the same prices
+  std::string words;  // "train asked for 40 CE and used 9: ask for 10.8"
+};
+
+struct EfficiencyReport {
+  Period period;
+  std::vector<DeviceEfficiency> devices;  // by device
+  std::vector<WorkEfficiency> works;      // most wasted first
+  std::vector<Proposal> proposals;        // largest saving first
+  Duration queue_mean;
+  BasisPoints used;  // of all capacity
+};
+
+// Runs are cut to the period. Requires runs whose end is not before their start, money of one
+// currency.
+EfficiencyReport efficiency(const std::vector<RunMeasure>& runs,
+                            const std::vector<DeviceCapacity>& devices, const Period& period);
+// The report's proposals for the next run of each work: what a scheduler may take as a hint.
+std::map<std::string, MilliCe> hints(const EfficiencyReport& report);
+
+// --- Business figures
+// -------------------------------------------------------------------------------
+
+// "time,group,name,value": requests served, users by group. The error names the line.
+struct BusinessFigure {
+  Instant at;
+  std::string group;
+  std::string name;
+  std::int64_t value = 0;  // thousandths
+};
+Result<std::vector<BusinessFigure>> read_business_csv(std::string_view text);
+
+struct UnitCost {
+  std::string group;
+  std::string name;
+  std::int64_t value = 0;         // thousandths, summed over the period
+  Money cost;                     // of the group
+  std::optional<Money> per_unit;  // nothing where the value is zero
+};
+// Cost per unit and group: `costs` by the group's name. Sorted by group and name.
+std::vector<UnitCost> unit_costs(const std::vector<BusinessFigure>& figures,
+                                 const std::map<std::string, Money>& costs, const Period& period);
+
+}  // namespace loam::billing

@@ -1,0 +1,264 @@
+// FOCUS rows from charges, and their text.
+#include <boost/describe/enum_to_string.hpp>
+#include <boost/multiprecision/cpp_int.hpp>
+
+#include "billing/csv.hpp"
+#include "billing/focus.hpp"
+
+namespace loam::billing {
+namespace {
+
+using Value = std::optional<std::string>;
+using Type = FocusColumn::Type;
+
+Int128 at_twelve_decimals(Int128 quantity, Int128 scale) {
+  return Money(quantity, Currency())
+      .times_ratio(Money::units_per_one, scale, Rounding::half_even)
+      .units();
+}
+
+std::string decimal(Int128 twelve_decimals) {
+  return amount_text(Money(twelve_decimals, Currency()));
+}
+
+// The exact product of two numbers of 12 decimals each.
+std::string product(Int128 a, Int128 b) {
+  using Wide = boost::multiprecision::int256_t;
+  Wide exact = Wide(a) * Wide(b);
+  const bool negative = exact < 0;
+  if (negative) exact = -exact;
+  std::string digits = exact.str();
+  constexpr std::size_t places = 2 * Money::decimals;
+  if (digits.size() <= places) digits.insert(0, places + 1 - digits.size(), '0');
+  std::string part = digits.substr(digits.size() - places);
+  part.erase(part.find_last_not_of('0') + 1);
+  const std::string text = (negative ? "-" : "") + digits.substr(0, digits.size() - places);
+  return part.empty() ? text : text + "." + part;
+}
+
+// FOCUS counts whole seconds: a period begins with its first one and ends after its last one.
+std::string start_text(Instant instant) {
+  return to_text(Instant{instant.ms - ((instant.ms % 1000) + 1000) % 1000});
+}
+std::string end_text(Instant instant) {
+  return start_text(instant + Duration{999});
+}
+
+std::string cost_of(const std::optional<Money>& price, const std::optional<Int128>& quantity,
+                    Money otherwise) {
+  return price && quantity ? product(price->units(), *quantity) : amount_text(otherwise);
+}
+
+Value money_text(const std::optional<Money>& amount) {
+  return amount ? Value(amount_text(*amount)) : std::nullopt;
+}
+Value quantity_text(const std::optional<Int128>& quantity) {
+  return quantity ? Value(decimal(*quantity)) : std::nullopt;
+}
+
+Value tags_json(const FocusRow& row) {
+  if (row.tags.empty()) return std::nullopt;
+  std::string text = "{";
+  for (const auto& [key, value] : row.tags)
+    text += (text.size() > 1 ? "," : "") + json_string(key) + ":" + json_string(value);
+  return text + "}";
+}
+
+struct Cell {
+  const char* column;
+  Type type;
+  Value value;
+};
+
+std::vector<Cell> money_cells(const FocusRow& row) {
+  const Money list = row.category == "Usage" ? row.effective : row.billed;
+  return {
+      {"BilledCost", Type::decimal, amount_text(row.billed)},
+      {"EffectiveCost", Type::decimal, amount_text(row.effective)},
+      {"ListCost", Type::decimal, cost_of(row.list_unit_price, row.pricing_quantity, list)},
+      {"ContractedCost", Type::decimal,
+       cost_of(row.contracted_unit_price, row.pricing_quantity, list)},
+      {"ListUnitPrice", Type::decimal, money_text(row.list_unit_price)},
+      {"ContractedUnitPrice", Type::decimal, money_text(row.contracted_unit_price)},
+      {"PricingQuantity", Type::decimal, quantity_text(row.pricing_quantity)},
+      {"PricingUnit", Type::string, row.pricing_unit},
+      {"ConsumedQuantity", Type::decimal, quantity_text(row.consumed_quantity)},
+      {"ConsumedUnit", Type::string, row.consumed_unit},
+  };
+}
+
+std::vector<Cell> party_cells(const FocusRow& row) {
+  const Value name = row.billing_account_name.empty() ? Value() : Value(row.billing_account_name);
+  return {
+      {"BillingAccountId", Type::string, row.billing_account_id},
+      {"BillingAccountName", Type::string, name},
+      {"BillingCurrency", Type::string, std::string(row.billed.currency().code())},
+      {"BillingPeriodStart", Type::instant, start_text(row.billing_period.from)},
+      {"BillingPeriodEnd", Type::instant, end_text(row.billing_period.to)},
+      {"SubAccountId", Type::string, row.sub_account_id},
+      {"SubAccountName", Type::string, row.sub_account_id},
+      {"InvoiceId", Type::string, row.invoice_id},
+      {"InvoiceDetailId", Type::string, row.invoice_detail_id},
+      {"InvoiceIssuerName", Type::string, row.issuer},
+      {"ServiceProviderName", Type::string, row.issuer},
+      {"HostProviderName", Type::string, row.issuer},
+  };
+}
+
+std::vector<Cell> charge_cells(const FocusRow& row) {
+  const Value description = row.description.empty() ? Value() : Value(row.description);
+  return {
+      {"ChargeCategory", Type::string, row.category},
+      {"ChargeClass", Type::string, row.correction ? Value("Correction") : Value()},
+      {"ChargeDescription", Type::string, description},
+      {"ChargeFrequency", Type::string, row.frequency},
+      {"ChargePeriodStart", Type::instant, start_text(row.charge_period.from)},
+      {"ChargePeriodEnd", Type::instant, end_text(row.charge_period.to)},
+      {"PricingCategory", Type::string, row.pricing_category},
+      {"ServiceCategory", Type::string, "AI and Machine Learning"},
+      {"ServiceSubcategory", Type::string, "Other (AI and Machine Learning)"},
+      {"ServiceName", Type::string, "loam"},
+      {"ResourceId", Type::string, row.resource_id},
+      {"ResourceName", Type::string, row.resource_name},
+      {"ResourceType", Type::string, row.resource_type},
+      {"RegionId", Type::string, row.region_id},
+      {"RegionName", Type::string, row.region_id},
+      {"SkuId", Type::string, row.sku_id},
+      {"SkuMeter", Type::string, row.sku_meter},
+      {"SkuPriceId", Type::string, row.sku_price_id},
+  };
+}
+
+std::vector<Cell> right_cells(const FocusRow& row) {
+  return {
+      {"CommitmentDiscountCategory", Type::string, row.commitment_category},
+      {"CommitmentDiscountId", Type::string, row.commitment_id},
+      {"CommitmentDiscountName", Type::string, row.commitment_id},
+      {"CommitmentDiscountQuantity", Type::decimal, quantity_text(row.commitment_quantity)},
+      {"CommitmentDiscountStatus", Type::string, row.commitment_status},
+      {"CommitmentDiscountType", Type::string, row.commitment_type},
+      {"CommitmentDiscountUnit", Type::string, row.commitment_unit},
+      {"CapacityReservationId", Type::string, row.reservation_id},
+      {"CapacityReservationStatus", Type::string, row.reservation_status},
+      {"AllocatedMethodId", Type::string, row.allocated_method_id},
+      {"AllocatedResourceId", Type::string, row.allocated_resource_id},
+      {"Tags", Type::json, tags_json(row)},
+  };
+}
+
+std::vector<Cell> cells_of(const FocusRow& row) {
+  std::vector<Cell> all = party_cells(row);
+  for (auto* part : {charge_cells, money_cells, right_cells}) {
+    for (Cell& cell : part(row)) all.push_back(std::move(cell));
+  }
+  return all;
+}
+
+FocusRow commitment_row(const std::string& commitment, const std::string& type, Period period) {
+  FocusRow row;
+  row.charge_period = row.billing_period = period;
+  row.commitment_id = commitment;
+  row.commitment_type = type;
+  row.commitment_category = "Usage";
+  row.pricing_category = "Committed";
+  row.resource_id = commitment;
+  return row;
+}
+
+}  // namespace
+
+FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granularity) {
+  FocusRow row;
+  const Int128 scale = quantity_scale(charge.meter, granularity);
+  const char* const model = boost::describe::enum_to_string(usage.terms.purchase_model, "?");
+  row.billing_account_id = usage.tenant.text();
+  row.sub_account_id = usage.who.project;
+  row.charge_period = row.billing_period = {charge.from, charge.to};
+  row.description = std::string(model) + " " + name_of(charge.meter);
+  row.pricing_category = usage.terms.purchase_model == PurchaseModel::spot ? "Dynamic" : "Standard";
+  row.resource_id = usage.task.text();
+  row.resource_type = charge.meter == Meter::compute ? "Device slice" : name_of(charge.meter);
+  row.sku_id = name_of(charge.meter);
+  row.sku_meter = std::string(name_of(charge.meter)) + " in " + unit_of(charge.meter, granularity);
+  row.sku_price_id = charge.card.text() + "/" + model + "/" + std::to_string(charge.window) + "/" +
+                     std::to_string(charge.tier);
+  row.billed = row.effective = charge.net;
+  row.list_unit_price = row.contracted_unit_price = charge.unit_price;
+  // A tenant's discount is what it negotiated.
+  if (charge.list.units() > 0)
+    row.contracted_unit_price =
+        charge.unit_price.times_ratio(charge.net.units(), charge.list.units(), Rounding::half_even);
+  row.pricing_quantity = row.consumed_quantity = at_twelve_decimals(charge.quantity, scale);
+  row.pricing_unit = row.consumed_unit = unit_of(charge.meter, granularity);
+  row.tags.emplace_back("environment", usage.who.environment);
+  if (!usage.who.model.empty()) row.tags.emplace_back("model", usage.who.model);
+  for (const auto& [key, value] : usage.who.tags) {
+    if (key != "environment" && key != "model") row.tags.emplace_back(key, value);
+  }
+  return row;
+}
+
+FocusRow focus_purchase(const std::string& commitment, const std::string& type, Money amount,
+                        Period period) {
+  FocusRow row = commitment_row(commitment, type, period);
+  row.category = "Purchase";
+  row.frequency = "Recurring";
+  row.description = "commitment " + commitment;
+  row.billed = amount;
+  row.effective = Money::zero(amount.currency());
+  return row;
+}
+
+FocusRow focus_covered(const std::string& commitment, const std::string& type, Money effective,
+                       Int128 quantity, const std::string& unit, Period period) {
+  FocusRow row = commitment_row(commitment, type, period);
+  row.description = "covered by " + commitment;
+  row.commitment_status = "Used";
+  row.commitment_quantity = row.consumed_quantity = quantity;
+  row.commitment_unit = row.consumed_unit = unit;
+  row.effective = effective;
+  row.billed = Money::zero(effective.currency());
+  return row;
+}
+
+FocusRow focus_unused(const std::string& commitment, const std::string& type, Money effective,
+                      Int128 quantity, const std::string& unit, Period period) {
+  FocusRow row = commitment_row(commitment, type, period);
+  row.description = "unused of " + commitment;
+  row.commitment_status = "Unused";
+  row.commitment_quantity = quantity;
+  row.commitment_unit = unit;
+  row.effective = effective;
+  row.billed = Money::zero(effective.currency());
+  return row;
+}
+
+std::string focus_csv_head() {
+  std::vector<std::string> names;
+  for (const Cell& cell : cells_of(FocusRow())) names.emplace_back(cell.column);
+  return csv_row(names);
+}
+
+std::string to_focus_csv(const FocusRow& row) {
+  std::vector<std::string> values;
+  for (Cell& cell : cells_of(row)) values.push_back(cell.value.value_or("NULL"));
+  return csv_row(values);
+}
+
+std::string to_focus_json(const FocusRow& row) {
+  std::string text = "{";
+  for (const Cell& cell : cells_of(row)) {
+    if (text.size() > 1) text += ",";
+    text += json_string(cell.column) + ":";
+    if (!cell.value) {
+      text += "null";
+    } else if (cell.type == Type::string || cell.type == Type::instant) {
+      text += json_string(*cell.value);
+    } else {
+      text += *cell.value;
+    }
+  }
+  return text + "}\n";
+}
+
+}  // namespace loam::billing

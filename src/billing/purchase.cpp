@@ -1,0 +1,229 @@
+#include "billing/purchase.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/assert.hpp"
+#include "billing/exact.hpp"
+
+namespace loam::billing {
+namespace {
+
+constexpr std::int64_t whole_bp = 10'000;
+constexpr Int128 milli_ce_ms_per_ce_hour = static_cast<Int128>(1000) * 3'600'000;
+
+}  // namespace
+
+Money prorated(Money fee, Date from, Date to, Date active_from, Date active_to) {
+  const std::int64_t all = days_since_epoch(to) - days_since_epoch(from);
+  LOAM_ASSERT(all > 0);
+  const std::int64_t begin = std::max(days_since_epoch(from), days_since_epoch(active_from));
+  const std::int64_t end = std::min(days_since_epoch(to), days_since_epoch(active_to));
+  const std::int64_t active = std::max<std::int64_t>(0, end - begin);
+  return fee.times_ratio(active, all, Rounding::half_even);
+}
+
+std::vector<FeeLine> fees(const Commitment& commitment) {
+  std::vector<FeeLine> lines;
+  for (int index = 0;; ++index) {
+    FeeLine line;
+    line.from = add_months(commitment.anchor, commitment.months * index);
+    line.to = add_months(commitment.anchor, commitment.months * (index + 1));
+    if (line.from >= commitment.ends) return lines;
+    if (line.to <= commitment.starts) continue;
+    line.days_of_period = days_since_epoch(line.to) - days_since_epoch(line.from);
+    line.days = days_since_epoch(std::min(line.to, commitment.ends)) -
+                days_since_epoch(std::max(line.from, commitment.starts));
+    if (line.days <= 0) return lines;
+    line.amount = prorated(commitment.fee, line.from, line.to, commitment.starts, commitment.ends);
+    lines.push_back(line);
+  }
+}
+
+// --- Covering
+// -------------------------------------------------------------------------------------
+
+namespace {
+
+// The usages in force change at these instants.
+std::vector<Instant> cuts_of(const std::vector<Usage>& usages, const Period& period) {
+  std::vector<Instant> cuts{period.from, period.to};
+  for (const Usage& usage : usages) {
+    cuts.push_back(usage.from);
+    cuts.push_back(usage.to);
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  return cuts;
+}
+
+void add_piece(std::vector<CoveredPiece>& pieces, std::vector<std::size_t>& last,
+               const CoveredPiece& piece) {
+  std::size_t& at = last[piece.usage];
+  if (at < pieces.size() && pieces[at].usage == piece.usage &&
+      pieces[at].period.to == piece.period.from && pieces[at].covered == piece.covered) {
+    pieces[at].period.to = piece.period.to;
+    return;
+  }
+  at = pieces.size();
+  pieces.push_back(piece);
+}
+
+void add_unused(std::vector<UnusedPiece>& unused, const Period& period, MilliCe ce) {
+  if (ce.value == 0) return;
+  if (!unused.empty() && unused.back().period.to == period.from && unused.back().ce == ce) {
+    unused.back().period.to = period.to;
+  } else {
+    unused.push_back({period, ce});
+  }
+}
+
+}  // namespace
+
+Coverage cover(const std::vector<Usage>& usages, const CapacityRight& right) {
+  Coverage coverage;
+  std::vector<std::size_t> order(usages.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::tie(usages[a].from, usages[a].id) < std::tie(usages[b].from, usages[b].id);
+  });
+  std::vector<std::size_t> last(usages.size(), static_cast<std::size_t>(-1));
+  std::set<std::size_t> in_force;  // ranks in `order`
+  std::multimap<Instant, std::size_t> ends;
+  std::size_t next = 0;
+  const std::vector<Instant> cuts = cuts_of(usages, right.period);
+  for (std::size_t c = 0; c + 1 < cuts.size(); ++c) {
+    const Period period{cuts[c], cuts[c + 1]};
+    while (!ends.empty() && ends.begin()->first <= period.from) {
+      in_force.erase(ends.begin()->second);
+      ends.erase(ends.begin());
+    }
+    for (; next < order.size() && usages[order[next]].from <= period.from; ++next) {
+      in_force.insert(next);
+      ends.emplace(usages[order[next]].to, next);
+    }
+    const bool valid = right.period.contains(period.from);
+    MilliCe left = valid ? right.ce : MilliCe{0};
+    for (const std::size_t rank : in_force) {
+      const MilliCe wanted = usages[order[rank]].billable_ce;
+      const MilliCe covered = std::min(wanted, left);
+      left -= covered;
+      add_piece(coverage.pieces, last, {order[rank], period, covered, wanted - covered});
+    }
+    if (valid) add_unused(coverage.unused, period, left);
+  }
+  return coverage;
+}
+
+ReservationCost reservation_cost(const Coverage& coverage, Money price_per_ce_hour,
+                                 BasisPoints unused) {
+  ExactSum used_sum, unused_sum;
+  for (const CoveredPiece& piece : coverage.pieces) {
+    used_sum.add(price_per_ce_hour.units(), piece.covered.value,
+                 (piece.period.to - piece.period.from).ms);
+  }
+  for (const UnusedPiece& piece : coverage.unused) {
+    unused_sum.add(price_per_ce_hour.units(), piece.ce.value,
+                   static_cast<Int128>((piece.period.to - piece.period.from).ms) * unused.value);
+  }
+  const Currency currency = price_per_ce_hour.currency();
+  return {Money(used_sum.rounded(milli_ce_ms_per_ce_hour), currency),
+          Money(unused_sum.rounded(milli_ce_ms_per_ce_hour * whole_bp), currency)};
+}
+
+SpendCover cover_spend(Money committed, Money charges) {
+  const Money used = std::min(committed, charges);
+  return {used, committed - used, charges - used};
+}
+
+// --- Spot
+// -----------------------------------------------------------------------------------------
+
+Money spot_price(const SpotTerms& terms, Money on_demand, SpotMarket market) {
+  const Int128 floor = terms.floor.value;
+  const Int128 span = terms.ceiling.value - terms.floor.value;
+  if (market.supply.value <= 0 || market.demand >= market.supply)
+    return on_demand.times_ratio(terms.ceiling.value, whole_bp, Rounding::half_even);
+  const Int128 demand = std::max<std::int64_t>(0, market.demand.value);
+  // Rounded up, so that no rounding undercuts the floor.
+  return on_demand.times_ratio(floor * market.supply.value + span * demand,
+                               static_cast<Int128>(whole_bp) * market.supply.value, Rounding::up);
+}
+
+std::optional<Money> SpotSeries::offer(Instant now, const SpotTerms& terms, Money on_demand,
+                                       SpotMarket market) {
+  const Money price = spot_price(terms, on_demand, market);
+  if (!moves_.empty()) {
+    LOAM_ASSERT(now >= moves_.back().from);
+    if (price == moves_.back().price || now - moves_.back().from < spot_move_min)
+      return std::nullopt;
+  }
+  moves_.push_back({now, price});
+  return price;
+}
+
+Money SpotSeries::at(Instant instant) const {
+  const auto next = std::upper_bound(moves_.begin(), moves_.end(), instant,
+                                     [](Instant t, const Move& m) { return t < m.from; });
+  LOAM_ASSERT(next != moves_.begin());
+  return std::prev(next)->price;
+}
+
+Instant SpotSeries::next_change(Instant instant) const {
+  const auto next = std::upper_bound(moves_.begin(), moves_.end(), instant,
+                                     [](Instant t, const Move& m) { return t < m.from; });
+  return next == moves_.end() ? Instant::never() : next->from;
+}
+
+std::vector<SpotCharge> rate_spot(const Usage& usage, const SpotSeries& series,
+                                  BasisPoints discount) {
+  std::vector<SpotCharge> charges;
+  ExactSum sum;
+  Int128 before = 0;
+  for (Instant at = usage.from; at < usage.to;) {
+    const Instant until = std::min(usage.to, series.next_change(at));
+    const Money price = series.at(at);
+    sum.add(price.units(), static_cast<Int128>(usage.billable_ce.value) * (until - at).ms,
+            whole_bp - discount.value);
+    const Int128 now = sum.rounded(milli_ce_ms_per_ce_hour * whole_bp);
+    charges.push_back({{at, until}, price, Money(now - before, price.currency())});
+    before = now;
+    at = until;
+  }
+  return charges;
+}
+
+Duration billed_when_interrupted(InterruptionRule rule, Duration ran) {
+  switch (rule) {
+    case InterruptionRule::ran:
+      return ran;
+    case InterruptionRule::free:
+      return {};
+    case InterruptionRule::first_hour_free:
+      return ran < Duration::hours(1) ? Duration{} : ran;
+  }
+  return ran;
+}
+
+std::string words_of(InterruptionRule rule) {
+  switch (rule) {
+    case InterruptionRule::ran:
+      return "an interrupted piece is billed for the time it ran";
+    case InterruptionRule::free:
+      return "an interrupted piece is not billed";
+    case InterruptionRule::first_hour_free:
+      return "an interrupted piece is not billed where it ran less than an hour";
+  }
+  return {};
+}
+
+PurchaseModel hybrid_model(GroupRole role, MilliCe needs, SpotMarket market, Money spot,
+                           Money on_demand, BasisPoints tight) {
+  if (role == GroupRole::critical) return PurchaseModel::on_demand;
+  const bool no_room = market.supply - market.demand < needs;
+  const bool dear = spot >= on_demand.times_ratio(tight.value, whole_bp, Rounding::half_even);
+  return no_room || dear ? PurchaseModel::on_demand : PurchaseModel::spot;
+}
+
+}  // namespace loam::billing

@@ -1,0 +1,149 @@
+// Purchase models: what a right to capacity covers and leaves over, fees by the period, the spot
+// price, hybrid groups. Pure and exact.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "billing/usage.hpp"
+
+namespace loam::billing {
+
+// --- Fees by the period
+// ---------------------------------------------------------------------------
+
+// A period's fee for the days of [active_from, active_to) that lie in [from, to), by the day: fee ×
+// active days / days of the period, rounded once. Nothing, never less, where none does: what ended
+// before it began costs nothing. Requires from < to.
+Money prorated(Money fee, Date from, Date to, Date active_from, Date active_to);
+
+// An amount bought by the month or the year.
+struct Commitment {
+  std::string id;
+  Date anchor;     // periods begin on this day of the month, or on the last one of a short month
+  int months = 1;  // of a period: 1, 3 or 12
+  Date starts;     // covers from here
+  Date ends;       // and up to here
+  Money fee;       // of a whole period
+  MilliCe ce;      // covered at any time
+};
+
+struct FeeLine {
+  Date from;
+  Date to;
+  std::int64_t days = 0;  // active
+  std::int64_t days_of_period = 0;
+  Money amount;
+};
+// The fee of every period that the commitment touches, in order.
+std::vector<FeeLine> fees(const Commitment& commitment);
+
+// --- Covering
+// -------------------------------------------------------------------------------------
+
+// A right to `ce` at every instant of a period: a reservation, or a commitment's capacity.
+struct CapacityRight {
+  std::string id;
+  Period period;
+  MilliCe ce;
+};
+
+// A stretch of a record, of which `covered` is under the right and `rest` is not.
+struct CoveredPiece {
+  std::size_t usage = 0;  // index of the record
+  Period period;
+  MilliCe covered;
+  MilliCe rest;
+};
+struct UnusedPiece {
+  Period period;
+  MilliCe ce;
+};
+struct Coverage {
+  std::vector<CoveredPiece> pieces;  // tile every record
+  std::vector<UnusedPiece> unused;
+};
+// Usage covered first come, first served: at every instant the records in force, by their start and
+// id, take of the right until it is used up. Covered and unused add up to the whole right; covered
+// and rest to all usage. O((n + pieces) log n).
+Coverage cover(const std::vector<Usage>& usages, const CapacityRight& right);
+
+// What a reservation costs: used time at its price, unused time at `unused` of it.
+struct ReservationCost {
+  Money used;
+  Money unused;
+};
+ReservationCost reservation_cost(const Coverage& coverage, Money price_per_ce_hour,
+                                 BasisPoints unused);
+
+// A commitment of money per hour: what of an hour's charges it covers, what of it stays unused,
+// what is charged on demand.
+struct SpendCover {
+  Money used;
+  Money unused;
+  Money rest;
+};
+SpendCover cover_spend(Money committed, Money charges);
+
+// --- Spot
+// -----------------------------------------------------------------------------------------
+
+inline constexpr Duration spot_move_min = Duration::minutes(1);  // between two moves of the price
+inline constexpr Duration spot_notice = Duration::minutes(2);    // before an interruption
+
+// What is offered to and wanted by spot in a pool.
+struct SpotMarket {
+  MilliCe supply;
+  MilliCe demand;
+};
+
+// floor + (ceiling − floor) × demand / supply, at most the ceiling; without supply the ceiling.
+// Never under 15 % of on demand.
+Money spot_price(const SpotTerms& terms, Money on_demand, SpotMarket market);
+
+// A spot price over time: moves at most once a minute.
+class SpotSeries {
+ public:
+  // The new price where it moved; nothing where it stays or moved less than a minute ago. Requires
+  // that time does not go back.
+  std::optional<Money> offer(Instant now, const SpotTerms& terms, Money on_demand,
+                             SpotMarket market);
+  // Requires an instant not before the first price.
+  Money at(Instant instant) const;
+  Instant next_change(Instant instant) const;
+  bool empty() const { return moves_.empty(); }
+
+ private:
+  struct Move {
+    Instant from;
+    Money price;
+  };
+  std::vector<Move> moves_;
+};
+
+struct SpotCharge {
+  Period period;
+  Money unit_price;
+  Money amount;
+};
+// A record at the spot prices of its time: one exact sum, rounded once, shown by price. Requires
+// prices from its start on.
+std::vector<SpotCharge> rate_spot(const Usage& usage, const SpotSeries& series,
+                                  BasisPoints discount);
+
+// How much of `ran` is billed of a piece of work that the operator interrupted.
+Duration billed_when_interrupted(InterruptionRule rule, Duration ran);
+// In words, for a quote.
+std::string words_of(InterruptionRule rule);
+
+// --- Hybrid
+// ---------------------------------------------------------------------------------------
+
+enum class GroupRole { critical, auxiliary };
+// critical: on demand. auxiliary: spot, or on demand while spot is tight: less supply than the task
+// needs, or a price of `tight` of on demand or more.
+PurchaseModel hybrid_model(GroupRole role, MilliCe needs, SpotMarket market, Money spot,
+                           Money on_demand, BasisPoints tight);
+
+}  // namespace loam::billing

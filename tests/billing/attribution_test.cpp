@@ -1,0 +1,219 @@
+// Tags, pipelines, idle and shared cost, costs by group and time, efficiency and business figures.
+#include "billing/attribution.hpp"
+
+#include "billing/csv.hpp"
+#include "billing/efficiency.hpp"
+#include "billing/fixture.hpp"
+
+namespace loam::billing {
+namespace {
+
+TEST(Tags, read_and_written) {
+  EXPECT_EQ(*parse_tags("team=vision,cost-centre=4=2"),
+            (Tags{{"cost-centre", "4=2"}, {"team", "vision"}}));
+  EXPECT_TRUE(parse_tags("")->empty());
+  EXPECT_EQ(to_text(*parse_tags("b=2,a=1")), "a=1,b=2");
+  for (const char* text : {"team", "=x", "a=1,", ",", "a=1,a=2", "a b=1", "a=\x01", "a=1,,b=2"})
+    EXPECT_FALSE(parse_tags(text).ok()) << text;
+  EXPECT_FALSE(parse_tags(std::string(64, 'k') + "=v").ok());
+  EXPECT_FALSE(parse_tags("k=" + std::string(257, 'v')).ok());
+}
+
+TEST(CiTags, are_filled_in_and_never_replace_what_the_task_says) {
+  using Variables = std::map<std::string, std::string>;
+  const auto filled = [](const Variables& variables, Tags tags = {}) {
+    const auto look_up = [&](const char* name) {
+      const auto found = variables.find(name);
+      return found == variables.end() ? std::string() : found->second;
+    };
+    add_ci_tags(look_up, tags);
+    return tags;
+  };
+  EXPECT_EQ(filled({{"GITHUB_ACTIONS", "true"},
+                    {"GITHUB_REPOSITORY", "acme/train"},
+                    {"GITHUB_REF_NAME", "main"},
+                    {"GITHUB_RUN_ID", "42"},
+                    {"GITHUB_ACTOR", "bad\nname"}},
+                   {{"ref", "mine"}}),
+            (Tags{{"ci", "github"}, {"ref", "mine"}, {"repository", "acme/train"}, {"run", "42"}}));
+  EXPECT_EQ(filled({{"GITLAB_CI", "true"}, {"CI_PROJECT_PATH", "a/b"}, {"CI_JOB_NAME", "fit"}}),
+            (Tags{{"ci", "gitlab"}, {"repository", "a/b"}, {"workflow", "fit"}}));
+  EXPECT_TRUE(filled({{"CI_PROJECT_PATH", "a/b"}, {"GITHUB_ACTIONS", "false"}}).empty());
+}
+
+TEST(SplitCost, idle_is_kept_or_shared_and_never_lost) {
+  const std::vector<Share> held{{"A", 3}, {"B", 2}};
+  const SplitCost kept = split_cost(money("10.00"), 8, held, IdleMethod::kept);
+  EXPECT_EQ(kept.of.at("A"), money("3.75"));
+  EXPECT_EQ(kept.of.at("B"), money("2.50"));
+  EXPECT_EQ(kept.idle, money("3.75"));
+  const SplitCost weighted = split_cost(money("10.00"), 8, held, IdleMethod::weighted);
+  EXPECT_EQ(weighted.of.at("A"), money("6.00"));
+  EXPECT_EQ(weighted.of.at("B"), money("4.00"));
+  EXPECT_EQ(weighted.idle, money("0.00"));
+  const SplitCost even = split_cost(money("10.00"), 8, held, IdleMethod::even);
+  EXPECT_EQ(even.of.at("A"), money("5.625"));
+  EXPECT_EQ(even.of.at("B"), money("4.375"));
+  for (const IdleMethod method : {IdleMethod::kept, IdleMethod::weighted, IdleMethod::even}) {
+    EXPECT_EQ(split_cost(money("10.00"), 8, {}, method).idle, money("10.00"));
+    EXPECT_EQ(split_cost(money("10.00"), 8, {{"A", 0}}, method).idle, money("10.00"));
+  }
+}
+
+TEST(SplitCost, conserves_every_unit_and_idle_is_never_negative) {
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    Random random(seed);
+    const Money cost(random.between(0, 9'000'000'000'000), usd);
+    std::vector<Share> shares;
+    for (std::uint64_t i = 0; i < random.below(9); ++i)
+      shares.push_back({"t" + std::to_string(random.below(5)), random.between(0, 300)});
+    for (const IdleMethod method : {IdleMethod::kept, IdleMethod::weighted, IdleMethod::even}) {
+      const SplitCost result = split_cost(cost, 1000, shares, method);
+      Money sum = result.idle;
+      for (const auto& [who, amount] : result.of) {
+        EXPECT_FALSE(amount.is_negative()) << "seed " << seed;
+        sum += amount;
+      }
+      EXPECT_EQ(sum, cost) << "seed " << seed;
+      EXPECT_FALSE(result.idle.is_negative()) << "seed " << seed;
+    }
+  }
+}
+
+CostRow row(const char* from, const char* to, const char* project, const char* team,
+            const char* net) {
+  CostRow made;
+  made.from = at(from);
+  made.to = at(to);
+  made.tenant = "acme";
+  made.who.project = project;
+  if (*team != '\0') made.who.tags["team"] = team;
+  made.net = money(net);
+  return made;
+}
+
+TEST(Costs, are_grouped_filtered_and_cut_into_local_days) {
+  const std::vector<CostRow> rows{
+      row("2025-03-08T23:00:00Z", "2025-03-09T07:00:00Z", "a", "x", "8"),
+      row("2025-03-09T05:00:00Z", "2025-03-09T06:00:00Z", "b", "", "1")};
+  CostQuery query;
+  query.group_by = {"project", "tag:team"};
+  query.bucket = Bucket::day;
+  query.zone = *Zone::open("America/New_York");
+  const auto lines = *group_costs(rows, query);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].bucket, "2025-03-08");
+  EXPECT_EQ(lines[0].net, money("6"));  // 18:00 to midnight
+  EXPECT_EQ(lines[1].groups, (std::vector<std::string>{"a", "x"}));
+  EXPECT_EQ(lines[1].net, money("2"));
+  EXPECT_EQ(lines[2].groups, (std::vector<std::string>{"b", "(none)"}));
+  query.where = {{"project", "b"}};
+  EXPECT_EQ(group_costs(rows, query)->size(), 1u);
+  query.where.clear();
+  query.bucket = Bucket::month;
+  query.group_by.clear();
+  EXPECT_EQ(group_costs(rows, query)->front().net, money("9"));
+  query.period = Period{at("2025-03-09T03:00:00Z"), at("2025-03-09T05:00:00Z")};
+  EXPECT_EQ(group_costs(rows, query)->front().net, money("2"));
+  query.group_by = {"colour"};
+  EXPECT_NE(refusal(group_costs(rows, query)).find("'colour'"), std::string::npos);
+  EXPECT_FALSE(parse_bucket("year").ok());
+}
+
+TEST(Costs, buckets_conserve_every_unit) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    Random random(seed);
+    std::vector<CostRow> rows;
+    Money sum = Money::zero(usd);
+    for (int i = 0; i < 20; ++i) {
+      CostRow made = row("2025-03-01T00:00:00Z", "2025-03-01T00:00:00Z", "a", "", "0");
+      made.from = made.from + Duration{random.between(0, 4'000'000'000)};
+      made.to = made.from + Duration{random.between(0, 400'000'000)};
+      made.net = Money(random.between(-5, 1'000'000'000'007), usd);
+      sum += made.net;
+      rows.push_back(made);
+    }
+    for (const Bucket bucket :
+         {Bucket::none, Bucket::hour, Bucket::day, Bucket::week, Bucket::month}) {
+      CostQuery query;
+      query.bucket = bucket;
+      query.zone = *Zone::open("Europe/Berlin");
+      Money total = Money::zero(usd);
+      const auto lines = *group_costs(rows, query);
+      for (const CostLine& line : lines) total += line.net;
+      EXPECT_EQ(total, sum) << "seed " << seed;
+    }
+  }
+}
+
+RunMeasure measured(const char* name, std::int64_t asked, std::int64_t used, const char* cost) {
+  RunMeasure run;
+  run.name = name;
+  run.device = "n1/0";
+  run.submitted = at("2025-03-01T00:00:00Z");
+  run.from = at("2025-03-01T00:10:00Z");
+  run.to = at("2025-03-01T10:10:00Z");
+  run.asked = MilliCe{asked};
+  run.used = MilliCe{used};
+  run.cost = money(cost);
+  return run;
+}
+
+TEST(Efficiency, names_who_asked_for_forty_and_used_nine) {
+  RunMeasure served = measured("serve", 50'000, 45'000, "10");
+  served.output = 4000;
+  const EfficiencyReport report =
+      efficiency({measured("train", 40'000, 9'000, "8"), served}, {{"n1/0", MilliCe{100'000}}},
+                 {at("2025-03-01T00:10:00Z"), at("2025-03-01T10:10:00Z")});
+  ASSERT_EQ(report.proposals.size(), 1u);
+  EXPECT_EQ(report.proposals[0].words, "train asked for 40 CE and used 9: ask for 10.8");
+  EXPECT_EQ(report.proposals[0].saving, money("5.84"));
+  EXPECT_EQ(hints(report).at("train"), MilliCe{10'800});
+  EXPECT_EQ(report.works[0].name, "train");
+  EXPECT_EQ(report.works[0].wasted, money("6.2"));
+  EXPECT_EQ(report.works[1].per_output, money("0.0025"));
+  EXPECT_EQ(report.queue_mean, Duration::minutes(10));
+  ASSERT_EQ(report.devices.size(), 1u);
+  EXPECT_EQ(report.devices[0].asked, BasisPoints{9000});
+  EXPECT_EQ(report.devices[0].used, BasisPoints{5400});
+  EXPECT_EQ(report.devices[0].idle, BasisPoints{1000});
+}
+
+TEST(Efficiency, counts_what_lies_in_the_period) {
+  const EfficiencyReport report =
+      efficiency({measured("train", 40'000, 9'000, "8")}, {},
+                 {at("2025-03-01T05:10:00Z"), at("2025-03-02T00:00:00Z")});
+  EXPECT_EQ(report.works[0].cost, money("4"));
+  EXPECT_TRUE(efficiency({measured("train", 40'000, 9'000, "8")}, {},
+                         {at("2025-04-01T00:00:00Z"), at("2025-04-02T00:00:00Z")})
+                  .works.empty());
+}
+
+TEST(BusinessFigures, give_the_cost_per_unit_and_group) {
+  const auto figures = *read_business_csv(
+      "time,group,name,value\n2025-03-01T00:00:00Z,a,requests,1500\n"
+      "2025-03-02T00:00:00Z,a,requests,500\n2025-03-02T00:00:00Z,b,users,0\n");
+  const auto costs = unit_costs(figures, {{"a", money("10")}, {"b", money("1")}},
+                                {at("2025-03-01T00:00:00Z"), at("2025-04-01T00:00:00Z")});
+  ASSERT_EQ(costs.size(), 2u);
+  EXPECT_EQ(costs[0].per_unit, money("0.005"));
+  EXPECT_FALSE(costs[1].per_unit);
+  for (const char* text : {"", "time,value\n", "time,group,name,value\nx,a,b,1\n",
+                           "time,group,name,value\n2025-03-01T00:00:00Z,a,b\n",
+                           "time,group,name,value\n2025-03-01T00:00:00Z,a,b,-1\n"})
+    EXPECT_FALSE(read_business_csv(text).ok()) << text;
+}
+
+TEST(Csv, quoted_fields_come_back_as_they_were) {
+  const std::vector<std::string> fields{"", "a,b", "say \"x\"", "two\nlines", "plain"};
+  EXPECT_EQ(read_csv(csv_row(fields))->front(), fields);
+  EXPECT_EQ(read_csv("\xEF\xBB\xBF"
+                     "a,b\r\nc,d")
+                ->size(),
+            2u);
+  for (const char* text : {"\"a", "a\"b", "\"a\"b,c"}) EXPECT_FALSE(read_csv(text).ok()) << text;
+  EXPECT_NE(refusal(read_csv("a\nb\n\"c")).find("line 3"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace loam::billing

@@ -1,0 +1,185 @@
+// FOCUS: what is written passes the check, and every kind of fault is found by name.
+#include "billing/focus.hpp"
+
+#include "billing/csv.hpp"
+#include "billing/fixture.hpp"
+
+namespace loam::billing {
+namespace {
+
+const Period month{parse_instant("2025-03-01T00:00:00Z").value(),
+                   parse_instant("2025-04-01T00:00:00Z").value()};
+constexpr Int128 one = Money::units_per_one;
+
+FocusRow completed(FocusRow row) {
+  row.issuer = "Lab, Inc.";
+  row.billing_account_id = "tenant-1";
+  row.billing_account_name = "acme";
+  row.billing_period = month;
+  row.invoice_id = "inv-1";
+  return row;
+}
+
+FocusRow usage_row() {
+  const Tables tables = tables_of(card("0.0237"));
+  Usage ran = usage("u", at("2025-03-01T00:00:00.250Z"), at("2025-03-01T07:11:13Z"), 12'345);
+  ran.task = TaskId{17};
+  ran.who.model = "llama";
+  ran.who.tags = {{"team", "vision \"a\", b"}};
+  std::vector<Charge> charges;
+  EXPECT_TRUE(Rater(tables, {usd, {500}}).rate(ran, charges).ok());
+  return completed(focus_usage(charges[0], ran, Granularity::exact));
+}
+
+std::vector<FocusRow> commitment_rows() {
+  const Period hour{month.from, month.from + hm(1)};
+  return {
+      completed(focus_purchase("c-1", "Subscription", money("1.00"), hour)),
+      completed(focus_covered("c-1", "Subscription", money("0.75"), one * 3 / 4, "Hours", hour)),
+      completed(focus_unused("c-1", "Subscription", money("0.25"), one / 4, "Hours", hour))};
+}
+
+std::string csv_of(const std::vector<FocusRow>& rows) {
+  std::string text = focus_csv_head();
+  for (const FocusRow& row : rows) text += to_focus_csv(row);
+  return text;
+}
+
+std::string faults_of(std::string_view text) {
+  const auto report = validate_focus(text);
+  if (!report.ok()) return to_text(report.error());
+  std::string all;
+  for (const FocusFault& fault : report->faults)
+    all += std::to_string(fault.row) + " " + fault.column + " " + fault.what + "\n";
+  return all;
+}
+
+// The one CSV row with one cell put in place of another.
+std::string with(const FocusRow& row, const char* column, const char* value) {
+  auto rows = *read_csv(csv_of({row}));
+  for (std::size_t i = 0; i < rows[0].size(); ++i)
+    if (rows[0][i] == column) rows[1][i] = value;
+  return csv_row(rows[0]) + csv_row(rows[1]);
+}
+
+TEST(Focus, what_is_written_passes_the_check) {
+  std::vector<FocusRow> rows = commitment_rows();
+  rows.push_back(usage_row());
+  EXPECT_EQ(faults_of(csv_of(rows)), "");
+  std::string lines;
+  for (const FocusRow& row : rows) lines += to_focus_json(row);
+  EXPECT_EQ(faults_of(lines), "");
+  EXPECT_EQ(validate_focus(lines)->rows, 4u);
+}
+
+TEST(Focus, a_commitment_is_three_rows_that_add_up) {
+  const auto rows = commitment_rows();
+  const auto cell = [&](std::size_t row, const char* column) {
+    const auto table = *read_csv(csv_of({rows[row]}));
+    for (std::size_t i = 0; i < table[0].size(); ++i)
+      if (table[0][i] == column) return table[1][i];
+    return std::string("?");
+  };
+  EXPECT_EQ(cell(0, "BilledCost"), "1");
+  EXPECT_EQ(cell(0, "EffectiveCost"), "0");
+  EXPECT_EQ(cell(1, "BilledCost"), "0");
+  EXPECT_EQ(cell(1, "EffectiveCost"), "0.75");
+  EXPECT_EQ(cell(1, "CommitmentDiscountQuantity"), "0.75");
+  EXPECT_EQ(cell(2, "BilledCost"), "0");
+  EXPECT_EQ(cell(2, "EffectiveCost"), "0.25");
+  EXPECT_EQ(cell(2, "ConsumedQuantity"), "NULL");
+  EXPECT_NE(faults_of(csv_of({rows[0], rows[1]})).find("what its purchases billed"),
+            std::string::npos);
+}
+
+TEST(Focus, costs_are_the_exact_product_of_price_and_quantity) {
+  const FocusRow row = usage_row();
+  EXPECT_EQ(faults_of(csv_of({row})), "");
+  EXPECT_NE(faults_of(with(row, "ListCost", "2.1")).find("ListUnitPrice x PricingQuantity"),
+            std::string::npos);
+  EXPECT_NE(faults_of(with(row, "ContractedUnitPrice", "0.03")).find("ContractedCost"),
+            std::string::npos);
+}
+
+TEST(Focus, every_kind_of_fault_is_found_by_name) {
+  const FocusRow row = usage_row();
+  const struct {
+    const char* column;
+    const char* value;
+    const char* told;
+  } faults[] = {
+      {"BilledCost", "NULL", "BilledCost is null and must not be"},
+      {"BilledCost", "1,5", "'1,5' is not a decimal"},
+      {"BilledCost", "+1", "'+1' is not a decimal"},
+      {"BilledCost", "$1", "is not a decimal"},
+      {"BilledCost", "", "is an empty string"},
+      {"ChargeCategory", "usage", "'usage' is none of the allowed"},
+      {"ChargeClass", "Fix", "'Fix' is none of the allowed"},
+      {"ChargePeriodStart", "2025-03-01", "is not an instant"},
+      {"ChargePeriodStart", "2025-02-30T00:00:00Z", "is not an instant"},
+      {"ChargePeriodEnd", "2025-03-01T00:00:00Z", "is not after"},
+      {"BillingCurrency", "usd", "is not an ISO 4217 code"},
+      {"Tags", "team=vision", "is not a flat JSON object"},
+      {"Tags", "{\"a\":[1]}", "is not a flat JSON object"},
+      {"ConsumedUnit", "NULL", "ConsumedUnit is null where ConsumedQuantity is not"},
+      {"PricingUnit", "NULL", "PricingUnit is null where"},
+      {"CommitmentDiscountStatus", "Used", "is set without CommitmentDiscountId"},
+      {"ServiceCategory", "Compute and more", "none of the allowed"},
+  };
+  for (const auto& fault : faults) {
+    EXPECT_NE(faults_of(with(row, fault.column, fault.value)).find(fault.told), std::string::npos)
+        << fault.column << "=" << fault.value << "\n"
+        << faults_of(with(row, fault.column, fault.value));
+  }
+}
+
+TEST(Focus, rows_under_a_commitment_are_checked_together) {
+  const auto rows = commitment_rows();
+  EXPECT_NE(faults_of(with(rows[0], "EffectiveCost", "1")).find("purchase is not 0"),
+            std::string::npos);
+  EXPECT_NE(faults_of(with(rows[1], "BilledCost", "0.75")).find("is not 0"), std::string::npos);
+  EXPECT_NE(faults_of(with(rows[2], "ConsumedQuantity", "0.25")).find("usage that took place"),
+            std::string::npos);
+  EXPECT_NE(faults_of(with(rows[1], "CommitmentDiscountStatus", "NULL")).find("is null on usage"),
+            std::string::npos);
+}
+
+TEST(Focus, head_lines_are_checked) {
+  std::string text = focus_csv_head();
+  const auto head = [&](std::string_view from, std::string_view to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return faults_of(changed);
+  };
+  EXPECT_EQ(faults_of(text), "");
+  EXPECT_NE(head("BilledCost", "x_BilledCost").find("BilledCost is mandatory and missing"),
+            std::string::npos);
+  EXPECT_NE(head("BilledCost", "x_BilledCost").find("comes after a custom column"),
+            std::string::npos);
+  EXPECT_NE(head("SkuId", "ProviderName").find("removed in FOCUS 1.4"), std::string::npos);
+  EXPECT_NE(head("SkuId", "Sku").find("Sku is no column of FOCUS 1.4"), std::string::npos);
+  EXPECT_NE(head("SkuId", "SkuMeter").find("appears twice"), std::string::npos);
+  EXPECT_NE(head("SkuId", "PrincipalId").find("is no column"), std::string::npos);
+}
+
+TEST(Focus, files_that_are_none_are_refused) {
+  for (const char* text : {"", "  \n", "{\"a\":1", "{\"a\":1}x\n", "{\"a\":1,\"a\":2}", "\"a"})
+    EXPECT_FALSE(validate_focus(text).ok()) << text;
+  EXPECT_NE(faults_of("a,b\n1\n").find("has 1 fields and the head has 2"), std::string::npos);
+}
+
+TEST(FlatJson, reads_values_as_they_are_written) {
+  const FlatJson read =
+      *read_flat_json(R"( {"a":"x\"\u00e9","b":1.50e3, "c":null,"d":{"e":["}"]},"f":true} )");
+  ASSERT_EQ(read.size(), 5u);
+  EXPECT_EQ(read[0].second, "x\"\xC3\xA9");
+  EXPECT_EQ(read[1].second, "1.50e3");
+  EXPECT_EQ(read[2].second, std::nullopt);
+  EXPECT_EQ(read[3].second, R"({"e":["}"]})");
+  for (const char* text : {"", "{", "[]", "{\"a\"}", "{\"a\":}", "{\"a\":nul}", "{\"a\":{]}",
+                           "{\"a\":\"\\x\"}", "{\"a\":\"\\u12\"}", "{\"a\":1,}", "{a:1}"})
+    EXPECT_FALSE(read_flat_json(text).ok()) << text;
+}
+
+}  // namespace
+}  // namespace loam::billing

@@ -1,0 +1,291 @@
+// Rating against an independent slow rater that walks every second, and the rules one by one.
+#include <date/tz.h>
+
+#include <algorithm>
+
+#include "billing/fixture.hpp"
+#include "billing/quotes.hpp"
+
+namespace loam::billing {
+namespace {
+
+// --- The slow rater ----------------------------------------------------------------------------
+// Second by second, its time zones straight from the date library, its sums in plain integers. It
+// shares nothing with the rater but the card.
+struct SlowWindow {
+  int from_minute;
+  int to_minute;
+  std::vector<int> days;  // 0 = Sunday
+  Int128 price;           // Money units
+};
+
+Int128 price_of_second(const std::vector<SlowWindow>& windows, const date::time_zone& zone,
+                       std::int64_t second) {
+  const auto local = zone.to_local(date::sys_seconds{std::chrono::seconds{second}});
+  const auto midnight = date::floor<date::days>(local);
+  const auto minute = static_cast<int>((local - midnight).count() / 60);
+  const int weekday =
+      static_cast<int>(date::weekday{date::sys_days{midnight.time_since_epoch()}}.c_encoding());
+  for (const SlowWindow& window : windows) {
+    const bool today =
+        std::find(window.days.begin(), window.days.end(), weekday) != window.days.end();
+    if (today && window.from_minute <= minute && minute < window.to_minute) return window.price;
+  }
+  ADD_FAILURE() << "no window";
+  return 0;
+}
+
+// Twice the distance, so that a half is whole.
+bool within_half_unit(Int128 units, Int128 exact, Int128 denominator) {
+  const Int128 off = (units * denominator - exact) * 2;
+  return -denominator <= off && off <= denominator;
+}
+
+TEST(Rater, in_any_zone_equals_rating_second_by_second) {
+  const char* const zones[] = {"UTC",          "America/New_York",    "Europe/Berlin",
+                               "Asia/Kolkata", "Australia/Lord_Howe", "America/St_Johns",
+                               "Pacific/Apia"};
+  const std::int64_t cuts[] = {0, 90, 8 * 60, 19 * 60 + 30, 24 * 60};  // minutes
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    PriceTerms terms;
+    terms.zone = zones[random.below(7)];
+    std::vector<SlowWindow> slow;
+    for (int w = 0; w < 4; ++w) {
+      for (const bool weekend : {false, true}) {
+        const std::string name = "w" + std::to_string(w) + (weekend ? "e" : "d");
+        const std::int64_t cents = random.between(0, 300);
+        terms.windows.push_back(window(
+            name.c_str(), Duration::minutes(cuts[w]), Duration::minutes(cuts[w + 1]),
+            weekend ? std::vector<std::int64_t>{0, 6} : std::vector<std::int64_t>{1, 2, 3, 4, 5}));
+        terms.prices.push_back(by_time(name.c_str(), "0"));
+        terms.prices.back().tiers[0].price = Money(cents * 10'000'000'000, usd);
+        slow.push_back({static_cast<int>(cuts[w]), static_cast<int>(cuts[w + 1]),
+                        weekend ? std::vector<int>{0, 6} : std::vector<int>{1, 2, 3, 4, 5},
+                        cents * Int128{10'000'000'000}});
+      }
+    }
+    const Tables tables = tables_of(card("1"), terms);
+    // Around the changes of the clock in 2025, and anywhere.
+    const char* const near[] = {"2025-03-09T05:00:00Z", "2025-11-02T04:00:00Z",
+                                "2025-03-30T00:00:00Z", "2025-10-26T00:00:00Z",
+                                "2025-04-05T13:00:00Z", "2011-12-30T08:00:00Z"};
+    const std::int64_t begin = at(near[random.below(6)]).ms / 1000 + random.between(-7200, 7200);
+    const std::int64_t seconds = random.between(1, 20'000);
+    Usage record = usage("r", Instant{begin * 1000}, Instant{(begin + seconds) * 1000},
+                         random.between(1, 400'000));
+    record.terms.tariff = Tariff::time_of_day;
+    const BasisPoints discount{random.between(0, 10'000)};
+    Int128 exact = 0;
+    const date::time_zone* zone = date::locate_zone(terms.zone);
+    for (std::int64_t s = begin; s < begin + seconds; ++s)
+      exact += price_of_second(slow, *zone, s) * record.billable_ce.value;
+    const Amount amount = rated(tables, record, discount);
+    EXPECT_TRUE(within_half_unit(amount.list.units(), exact, Int128{1000} * 3600))
+        << "seed " << seed << " " << terms.zone;
+    EXPECT_TRUE(within_half_unit(amount.net.units(), exact * (10'000 - discount.value),
+                                 Int128{1000} * 3600 * 10'000))
+        << "seed " << seed << " " << terms.zone;
+  }
+}
+
+TEST(Rater, splitting_a_record_changes_no_more_than_one_rounding_a_piece) {
+  const Tables tables = tables_of(card("0.0237"));
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    const Instant from{1'740'000'000'000 + random.between(0, 100'000'000)};
+    const Instant to = from + Duration{random.between(10, 100'000'000)};
+    const Usage whole = usage("w", from, to, random.between(1, 100'000));
+    Money sum = Money::zero(usd);
+    int pieces = 0;
+    for (Instant cut = from; cut < to; ++pieces) {
+      const Instant end = std::min(to, cut + Duration{random.between(1, 30'000'000)});
+      Usage piece = whole;
+      piece.from = cut;
+      piece.to = end;
+      sum += rated(tables, piece).net;
+      cut = end;
+    }
+    const Int128 off = sum.units() - rated(tables, whole).net.units();
+    EXPECT_LE(off < 0 ? -off : off, pieces) << "seed " << seed;
+  }
+}
+
+TEST(Rater, more_time_or_more_compute_never_costs_less) {
+  PriceTerms terms;
+  terms.windows = {window("a", hm(0), hm(9)), window("b", hm(9), hm(0))};
+  terms.prices = {by_time("a", "0"), by_time("b", "2.5")};
+  terms.prices[1].tiers.push_back({1'000, money("0.5")});
+  const Tables tables = tables_of(card("1"), terms);
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    const Instant from{1'740'000'000'000 + random.between(0, 100'000'000)};
+    Usage record = usage("w", from, from + Duration{random.between(1, 90'000'000)},
+                         random.between(1, 100'000));
+    record.terms.tariff = random.chance(500) ? Tariff::flat : Tariff::time_of_day;
+    const Money before = rated(tables, record).net;
+    Usage longer = record, wider = record;
+    longer.to = longer.to + Duration{random.between(1, 50'000'000)};
+    wider.billable_ce += MilliCe{random.between(1, 50'000)};
+    EXPECT_GE(rated(tables, longer).net, before) << "seed " << seed;
+    EXPECT_GE(rated(tables, wider).net, before) << "seed " << seed;
+  }
+}
+
+TEST(Rater, neither_order_nor_repetition_changes_a_month) {
+  PriceTerms terms;
+  Price tiered;
+  tiered.tiers = {{0, money("2")}, {50'000, money("1.5")}, {120'000, money("1")}};
+  terms.prices = {tiered};
+  const Tables tables = tables_of(card("2"), terms);
+  const Rater rater(tables, {usd, {250}});
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    Random random(seed);
+    std::vector<Usage> month;
+    for (int i = 0; i < 30; ++i) {
+      const Instant from{at("2025-03-03T00:00:00Z").ms + random.between(0, 2'000'000'000)};
+      month.push_back(usage(("r" + std::to_string(i)).c_str(), from,
+                            from + Duration{random.between(1, 9'000'000)},
+                            random.between(1, 9'000)));
+    }
+    const Money in_order = total_of(*rater.rate_all(month), usd).net;
+    for (std::size_t i = month.size(); i > 1; --i) std::swap(month[i - 1], month[random.below(i)]);
+    EXPECT_EQ(total_of(*rater.rate_all(month), usd).net, in_order) << "seed " << seed;
+  }
+}
+
+TEST(Rater, begun_units_are_billed_whole_and_once) {
+  PriceTerms terms;
+  terms.granularity = Granularity::minute;
+  const Tables tables = tables_of(card("60"), terms);
+  const Instant start = at("2025-03-01T00:00:10Z");
+  EXPECT_EQ(rated(tables, usage("u", start, start + Duration{1}, 1000)).net, money("1"));
+  EXPECT_EQ(rated(tables, usage("u", start, start + Duration::seconds(60), 1000)).net, money("1"));
+  EXPECT_EQ(rated(tables, usage("u", start, start + Duration::seconds(61), 1000)).net, money("2"));
+  // Cut anywhere, the minutes of the run stay the same.
+  Usage first = usage("a", start, start + Duration::seconds(90), 1000);
+  Usage second = usage("b", start + Duration::seconds(90), start + Duration::seconds(110), 1000);
+  second.run_from = start;
+  EXPECT_EQ(rated(tables, first).net, money("2"));
+  EXPECT_EQ(rated(tables, second).net, money("0"));
+}
+
+TEST(Rater, a_price_per_task_is_charged_when_the_run_begins) {
+  PriceTerms terms;
+  terms.granularity = Granularity::task;
+  const Tables tables = tables_of(card("5"), terms);
+  const Instant start = at("2025-03-01T00:00:00Z");
+  Usage first = usage("a", start, start + hm(1), 70'000);
+  Usage second = usage("b", start + hm(1), start + hm(3), 70'000);
+  second.run_from = start;
+  EXPECT_EQ(rated(tables, first, {1000}).net, money("4.5"));
+  EXPECT_EQ(rated(tables, second).net, money("0"));
+}
+
+TEST(Rater, graduated_tiers_count_on_through_the_month_and_start_anew_in_the_next) {
+  PriceTerms terms;
+  terms.zone = "America/New_York";
+  Price tiered;
+  tiered.tiers = {{0, money("2")}, {1'000, money("1")}};  // the first CE-hour at 2
+  terms.prices = {tiered};
+  const Tables tables = tables_of(card("2"), terms);
+  const Rater rater(tables, {usd, {0}});
+  TierCounters counters;
+  std::vector<Charge> charges;
+  const auto add = [&](const char* from, int hours) {
+    charges.clear();
+    EXPECT_TRUE(
+        rater.rate(usage("u", at(from), at(from) + hm(hours), 1000), charges, &counters).ok());
+    return total_of(charges, usd).net;
+  };
+  EXPECT_EQ(add("2025-03-05T00:00:00Z", 2), money("3"));
+  EXPECT_EQ(add("2025-03-06T00:00:00Z", 2), money("2"));
+  EXPECT_EQ(add("2025-04-01T03:00:00Z", 2), money("3"));  // an hour of March, then April's first
+  EXPECT_EQ(charges.size(), 2u);
+}
+
+TEST(Rater, storage_backups_and_network_have_rates_of_their_own) {
+  PriceTerms terms;
+  terms.services = {money("0.10"), money("0.05"), money("0.02")};
+  const Tables tables = tables_of(card("1"), terms);
+  Usage record = usage("u", at("2025-03-01T00:00:00Z"), at("2025-03-01T02:00:00Z"), 0);
+  record.storage = Mebibytes{10 * 1024};
+  record.backup = Mebibytes{512};
+  record.network_bytes = std::int64_t{3} << 29;
+  std::vector<Charge> charges;
+  ASSERT_TRUE(Rater(tables, {usd, {0}}).rate(record, charges).ok());
+  ASSERT_EQ(charges.size(), 4u);
+  EXPECT_EQ(charges[1].net, money("2"));
+  EXPECT_EQ(charges[2].net, money("0.05"));
+  EXPECT_EQ(charges[3].net, money("0.03"));
+}
+
+TEST(Rater, discounts_add_up_to_at_most_the_whole) {
+  PriceTerms terms;
+  terms.discounts = {{"spring", {2000}, {}}, {"reserved", {9000}, PurchaseModel::reservation}};
+  const Tables tables = tables_of(card("10"), terms);
+  const Usage hour = usage("u", at("2025-03-01T00:00:00Z"), at("2025-03-01T01:00:00Z"), 1000);
+  EXPECT_EQ(rated(tables, hour).net, money("8"));
+  EXPECT_EQ(rated(tables, hour, {3000}).net, money("5"));
+  EXPECT_EQ(rated(tables, hour, {9000}).net, money("0"));
+  EXPECT_EQ(rated(tables, hour, {9000}).list, money("10"));
+}
+
+TEST(Rater, absurd_sizes_are_exact_too) {
+  RateCard dear = card("1");
+  dear.on_demand = Money(Int128{1'000'000'000'000'000} * Money::units_per_one, usd);
+  const Tables tables = tables_of(dear);
+  // 10^9 CE for a whole year at 10^15: only the limit of Money itself ends it.
+  const Usage record =
+      usage("u", at("2025-03-01T00:00:00Z"), at("2025-03-01T01:00:00Z"), 10'000'000'000);
+  EXPECT_EQ(rated(tables, record).net.units(), dear.on_demand.units() * 10'000'000);
+}
+
+TEST(Rater, what_is_not_sold_or_has_no_price_is_refused_and_nothing_charged) {
+  const Tables tables = tables_of(card("1", "2025-01-01T00:00:00Z"));
+  const Rater rater(tables, {usd, {0}});
+  std::vector<Charge> charges;
+  EXPECT_NE(
+      refusal(rater.rate(usage("u", at("2024-12-31T23:00:00Z"), at("2025-01-01T01:00:00Z"), 1),
+                         charges))
+          .find("no price in USD"),
+      std::string::npos);
+  Usage reserved = usage("u", at("2025-02-01T00:00:00Z"), at("2025-02-01T01:00:00Z"), 1);
+  reserved.terms.purchase_model = PurchaseModel::reservation;
+  EXPECT_NE(refusal(rater.rate(reserved, charges)).find("does not sell reservation"),
+            std::string::npos);
+  EXPECT_TRUE(charges.empty());
+  EXPECT_FALSE(
+      Rater(tables, {Currency("EUR"), {0}})
+          .rate(usage("u", at("2025-02-01T00:00:00Z"), at("2025-02-01T01:00:00Z"), 1), charges)
+          .ok());
+}
+
+TEST(Quote, a_task_that_runs_as_quoted_costs_what_the_quote_said) {
+  PriceTerms terms;
+  terms.zone = "Europe/Berlin";
+  terms.windows = {window("day", hm(8), hm(20)), window("night", hm(20), hm(8))};
+  terms.prices = {by_time("day", "2"), by_time("night", "0.5")};
+  const Tables tables = tables_of(card("1"), terms);
+  QuoteRequest request;
+  request.terms.tariff = Tariff::time_of_day;
+  request.ce = MilliCe{25'000};
+  request.start = at("2025-03-30T00:30:00Z");
+  request.expected = hm(9, 17);
+  request.longest = hm(12);
+  const PriceQuote quoted = *quote(tables, {usd, {500}}, request);
+  Usage ran = usage("u", request.start, request.start + request.expected, 25'000);
+  ran.terms = request.terms;
+  EXPECT_EQ(rated(tables, ran, {500}).net, quoted.expected);
+  EXPECT_LE(quoted.best, quoted.expected);
+  EXPECT_GE(quoted.worst, quoted.expected);
+  EXPECT_NE(quoted.rule.find("Europe/Berlin"), std::string::npos);
+  request.terms.purchase_model = PurchaseModel::spot;
+  EXPECT_FALSE(quote(tables, {usd, {0}}, request).ok());
+  const PriceQuote spot = *quote(tables, {usd, {0}}, request, money("0.3"));
+  EXPECT_LT(spot.best, spot.expected);
+  EXPECT_NE(spot.rule.find("interrupted"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace loam::billing

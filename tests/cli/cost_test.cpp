@@ -1,0 +1,189 @@
+// What to buy, FOCUS files, costs by group, and invoices to send.
+#include <filesystem>
+#include <fstream>
+
+#include "app/loam/invoice_pdf.hpp"
+#include "billing/focus.hpp"
+#include "cli/fixture.hpp"
+
+namespace loam::cli {
+namespace {
+
+constexpr const char* example =
+    "time,amount\n"
+    "0,2\n1,2\n2,2\n3,2\n4,2\n5,2\n6,2\n7,2\n"
+    "8,6\n9,6\n10,6\n11,6\n12,6\n13,6\n14,6\n15,6\n"
+    "16,8\n17,8\n18,8\n19,8\n20,10\n21,10\n22,10\n23,10\n";
+
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "loam-cost-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::string file(const char* name, std::string_view text) const {
+    const std::string path = path_ + "/" + name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+  std::string at(const char* name) const { return path_ + "/" + name; }
+  static std::string text(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+ private:
+  std::string path_;
+};
+
+TEST(Advise, reproduces_the_worked_example) {
+  const Folder folder;
+  const std::string usage = folder.file("use.csv", example);
+  const Ran plain =
+      run({"advise", "--usage", usage, "--on-demand", "2.00", "--committed", "1.30", "--json"});
+  EXPECT_EQ(plain.status, 0) << plain.err;
+  EXPECT_TRUE(
+      plain.out.starts_with("{\"commitment\":6,\"cost_mixed\":235.20,\"cost_on_demand\":272.00,"
+                            "\"cost_committed\":312.00,\"break_even\":0.65,"))
+      << plain.out;
+  const Ran hidden = run({"advise", "--usage", usage, "--on-demand", "2.00", "--committed", "1.30",
+                          "--committed-hidden", "0.05", "--json"});
+  EXPECT_TRUE(hidden.out.starts_with("{\"commitment\":2,\"cost_mixed\":240.80,")) << hidden.out;
+}
+
+TEST(Advise, shows_the_three_accounts_and_draws_them) {
+  const Folder folder;
+  const Ran advise = run({"advise", "--usage", folder.file("use.csv", example), "--on-demand",
+                          "2.00", "--committed", "1.30", "--plot", folder.at("use.svg")});
+  EXPECT_EQ(advise.status, 0) << advise.err;
+  EXPECT_NE(advise.out.find("Commit to 6 and run the rest on demand."), std::string::npos);
+  EXPECT_NE(advise.out.find("base 2, average 5.666, valley 2, peak 10"), std::string::npos)
+      << advise.out;
+  EXPECT_NE(advise.out.find("all committed         10       312.00             +40.00"),
+            std::string::npos)
+      << advise.out;
+  const std::string picture = Folder::text(folder.at("use.svg"));
+  EXPECT_TRUE(picture.starts_with("<svg ") && picture.ends_with("</svg>\n")) << picture;
+  EXPECT_NE(picture.find("committed (blue) 6"), std::string::npos);
+}
+
+TEST(Advise, says_what_is_missing_or_wrong) {
+  const Folder folder;
+  const std::string usage = folder.file("use.csv", example);
+  const auto fault = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "advise");
+    const Ran ran = run(words);
+    EXPECT_NE(ran.status, 0);
+    return ran.err;
+  };
+  EXPECT_NE(fault({}).find("--usage"), std::string::npos);
+  EXPECT_NE(fault({"--usage", usage}).find("--on-demand"), std::string::npos);
+  EXPECT_NE(fault({"--usage", usage, "--on-demand", "2"}).find("--committed"), std::string::npos);
+  EXPECT_NE(fault({"--usage", usage, "--on-demand", "dear", "--committed", "1"}).find("'dear'"),
+            std::string::npos);
+  EXPECT_NE(fault({"--usage", folder.at("none"), "--on-demand", "2", "--committed", "1"})
+                .find("cannot be read"),
+            std::string::npos);
+  EXPECT_NE(fault({"--usage", folder.file("bad.csv", "time,amount\n0,1\n0,2\n"), "--on-demand", "2",
+                   "--committed", "1"})
+                .find("line 3"),
+            std::string::npos);
+  EXPECT_NE(fault({"--usage", usage, "--on-demand", "2", "--option", "full"}).find("NAME=PRICE"),
+            std::string::npos);
+}
+
+TEST(CostValidate, tells_a_good_file_from_a_bad_one) {
+  const Folder folder;
+  const std::string head = billing::focus_csv_head();
+  const Ran good = run({"cost", "validate", folder.file("good.csv", head)});
+  EXPECT_EQ(good.status, 0) << good.out;
+  EXPECT_EQ(good.out, "0 rows, valid as FOCUS 1.4\n");
+  const std::string bad = folder.file("bad.csv", "BilledCost\nmuch\n");
+  const Ran text = run({"cost", "validate", bad});
+  EXPECT_EQ(text.status, 1);
+  EXPECT_NE(text.out.find("row 1: BilledCost 'much' is not a decimal number\n"), std::string::npos)
+      << text.out;
+  const Ran json = run({"cost", "validate", bad, "--json"});
+  EXPECT_EQ(json.status, 1);
+  EXPECT_TRUE(json.out.starts_with("{\"valid\":false,\"rows\":1,\"faults\":[{\"row\":0,"));
+  EXPECT_NE(run({"cost", "validate", folder.at("none")}).status, 0);
+}
+
+TEST(InvoicePdf, is_a_pdf_the_same_each_time_also_over_many_pages) {
+  billing::Document document;
+  document.number = 7;
+  document.tenant_name = "Müller & Söhne";
+  document.period = {Instant{0}, Instant{86'400'000}};
+  document.issued_at = Instant{86'400'000};
+  const Money zero = Money::zero(Currency("USD"));
+  for (int i = 0; i < 200; ++i) {
+    billing::DocumentLine line;
+    line.project = "project-" + std::to_string(i) + std::string(40, 'x');
+    line.unit = "CE-Hours";
+    line.quantity = Money::units_per_one * 1'234'567 + i;
+    line.unit_price = line.list = line.net = Money(20'000'000'001, Currency("USD"));
+    line.payable = zero;
+    document.lines.push_back(line);
+  }
+  document.subtotal = document.total = zero;
+  document.taxes = {{"VAT", 190'000, zero, zero}};
+  const auto pdf = invoice_pdf(document);
+  ASSERT_TRUE(pdf.ok()) << to_text(pdf.error());
+  EXPECT_TRUE(pdf->starts_with("%PDF-1."));
+  EXPECT_NE(pdf->find("%%EOF"), std::string::npos);
+  EXPECT_NE(pdf->find("/Count 5"), std::string::npos);
+  EXPECT_EQ(*invoice_pdf(document), *pdf);
+}
+
+TEST_F(DaemonTest, costs_are_grouped_exported_and_invoiced) {
+  ASSERT_EQ(loam({"submit", "--tenant", "acme", "--ce", "25", "--project", "vision", "--tag",
+                  "team=a", "--", "x"})
+                .status,
+            0);
+  ASSERT_EQ(
+      loam({"submit", "--tenant", "acme", "--ce", "50", "--project", "speech", "--", "x"}).status,
+      0);
+  daemon.start(TaskId{1});
+  daemon.start(TaskId{2});
+  daemon.clock.advance(Duration::minutes(60));
+  daemon.end(TaskId{1});
+  daemon.end(TaskId{2});
+  const Ran cost = loam({"cost", "acme", "--by", "project,tag:team", "--json"});
+  EXPECT_EQ(cost.status, 0) << cost.err;
+  EXPECT_EQ(cost.out,
+            "{\"currency\":\"USD\",\"lines\":[{\"project\":\"speech\",\"tag:team\":\"(none)\","
+            "\"cost\":\"1\"},{\"project\":\"vision\",\"tag:team\":\"a\",\"cost\":\"0.5\"}],"
+            "\"total\":\"1.5\"}\n");
+  const Ran only = loam({"cost", "acme", "--where", "tag:team=a", "--bucket", "hour"});
+  EXPECT_NE(only.out.find("0.50"), std::string::npos) << only.out;
+  EXPECT_NE(loam({"cost", "acme", "--by", "colour"}).err.find("'colour'"), std::string::npos);
+  EXPECT_NE(loam({"cost", "acme", "--zone", "Mars/Olympus"}).err.find("no time zone"),
+            std::string::npos);
+
+  const Ran focus = loam({"cost", "export", "acme", "--format", "csv"});
+  const auto report = billing::validate_focus(focus.out);
+  ASSERT_TRUE(report.ok()) << focus.out << focus.err;
+  EXPECT_GE(report->rows, 2U);
+  EXPECT_TRUE(report->faults.empty()) << report->faults[0].column << report->faults[0].what;
+  const auto lines = billing::validate_focus(loam({"cost", "export", "acme", "--json"}).out);
+  EXPECT_TRUE(lines.ok() && lines->faults.empty() && lines->rows == report->rows);
+
+  ASSERT_EQ(loam({"invoice", "issue", "acme"}).status, 0);
+  const Folder out;
+  EXPECT_EQ(
+      loam({"invoice", "show", "inv-1", "--format", "pdf", "--output", out.at("i.pdf")}).status, 0);
+  EXPECT_TRUE(Folder::text(out.at("i.pdf")).starts_with("%PDF-1."));
+  const Ran text = loam({"invoice", "show", "inv-1", "--format", "text", "--issuer", "Lab"});
+  EXPECT_NE(text.out.find("Invoice inv-1\nfrom       Lab\nto         acme\n"), std::string::npos)
+      << text.out;
+  EXPECT_NE(text.out.find("1.50\n"), std::string::npos) << text.out;
+  EXPECT_NE(loam({"invoice", "show", "inv-1", "--format", "csv"}).out.find("inv-1,,total"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace loam::cli
