@@ -206,10 +206,10 @@ Result<void> measure_invoice(Report& report) {
     const bool written = write(ends[1], figures, sizeof figures) == sizeof figures;
     _exit(written && bytes > 0 ? 0 : 1);
   }
-  close(ends[1]);
+  ::close(ends[1]);
   double figures[2] = {0, 0};
   const bool read_all = read(ends[0], figures, sizeof figures) == sizeof figures;
-  close(ends[0]);
+  ::close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
   if (!read_all || status != 0)
