@@ -1,5 +1,6 @@
 #include "schedule/placement/mix.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace loam::schedule {
@@ -69,7 +70,7 @@ bool MixEstimator::note(const Demand& demand) {
     }
   }
   if (seen_ < next_) return false;
-  next_ = seen_ < window ? seen_ * 2 : seen_ + window;
+  next_ = seen_ < 64 ? seen_ * 2 : seen_ + std::max<std::int64_t>(1, std::min(seen_, window) / 4);
   return true;
 }
 

@@ -45,7 +45,7 @@ class MixEstimator {
   };
   std::map<std::string, Type> types_;
   std::int64_t seen_ = 0;
-  std::int64_t next_ = 64;
+  std::int64_t next_ = 8;
   std::int64_t in_window_ = 0;
 };
 
