@@ -58,6 +58,23 @@ Mix mix_of(const std::vector<Demand>& demands) {
   return mix;
 }
 
+double distance(const Mix& a, const Mix& b) {
+  if (a.types.empty() || b.types.empty()) return a.types.empty() && b.types.empty() ? 0 : 1;
+  std::map<std::string, double> differences;
+  for (const RequestType& type : a.types) {
+    differences[key_of(type.demand)] +=
+        static_cast<double>(type.count) / static_cast<double>(a.total());
+  }
+  for (const RequestType& type : b.types) {
+    differences[key_of(type.demand)] -=
+        static_cast<double>(type.count) / static_cast<double>(b.total());
+  }
+  double sum = 0;
+  for (const auto& [key, difference] : differences)
+    sum += difference < 0 ? -difference : difference;
+  return sum / 2;
+}
+
 bool MixEstimator::note(const Demand& demand) {
   ++types_.try_emplace(key_of(demand), Type{demand, 0, 0}).first->second.recent;
   ++seen_;

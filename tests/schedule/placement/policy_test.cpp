@@ -235,6 +235,18 @@ TEST(Policy, TheMixIsLearntFromTheLatestRequests) {
   EXPECT_EQ(estimator.mix().types.size(), 1u);
 }
 
+TEST(Policy, MixesAreAsFarApartAsTheirShares) {
+  Mix a;
+  Mix b;
+  EXPECT_EQ(distance(a, b), 0);
+  a.types = {{share(500), 1}, {share(1000), 1}};
+  EXPECT_EQ(distance(a, b), 1);
+  b.types = {{share(500), 3}, {share(1000), 1}};
+  EXPECT_NEAR(distance(a, b), 0.25, 1e-12);
+  b.types = {{share(250), 7}};
+  EXPECT_NEAR(distance(a, b), 1, 1e-12);
+}
+
 TEST(Policy, EqualDemandsHaveEqualKeysAndOthersDoNot) {
   Demand a = share(500);
   Demand b = share(500);
