@@ -203,11 +203,10 @@ std::optional<GangSearch::Places> GangSearch::on_few_nodes(const std::vector<con
     std::size_t pick = next;
     while (pick + 1 < left.size() && left[pick + 1]->room >= static_cast<std::int64_t>(missing))
       ++pick;
-    std::swap(left[next], left[pick]);
+    const auto first = left.begin() + static_cast<std::ptrdiff_t>(next);
+    const auto picked = left.begin() + static_cast<std::ptrdiff_t>(pick);
+    std::rotate(first, picked, picked + 1);  // the rest keeps its order
     const Node* node = left[next++];
-    // What was swapped in keeps the order of the rest.
-    std::stable_sort(left.begin() + static_cast<std::ptrdiff_t>(next), left.end(),
-                     [](const Node* a, const Node* b) { return a->room > b->room; });
     missing -= pack(trial, *node, places);
   }
   if (missing > 0) return std::nullopt;

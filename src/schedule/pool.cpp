@@ -135,6 +135,7 @@ void Pool::refresh(const NodeFigures& figures) {
   const std::uint64_t id = figures.id.value;
   in.leave_state(id);
   NodeEntry& entry = in.node(id);
+  if (figures.cpu.value != entry.shape.cpu_milli) in.scorer_is_stale = true;
   in.totals_for_scores.cpu_milli += figures.cpu.value - entry.shape.cpu_milli;
   entry.site = in.site_of(figures.region, figures.labels);
   entry.cpu_milli = figures.cpu.value - figures.cpu_used.value;
@@ -158,6 +159,7 @@ void Pool::refresh(const Device& device, bool locked) {
     node.devices.insert(std::lower_bound(node.devices.begin(), node.devices.end(), device.id.value),
                         device.id.value);
     ++in.totals_for_scores.devices;
+    in.scorer_is_stale = true;
   }
   if (entry.facts != device.facts) {
     entry.facts = device.facts;
@@ -218,7 +220,11 @@ void Pool::give_back(const UnitPlacement& place) {
 void Pool::note_request(const Demand& demand) {
   Inside& in = *inside_;
   if (in.options.mix == MixSource::known || !in.estimator.note(demand)) return;
-  in.mix = in.estimator.mix();
+  // Working out every score anew is worth it only where the mix has moved.
+  constexpr double moved = 0.03;
+  Mix mix = in.estimator.mix();
+  if (distance(mix, in.mix) < moved) return;
+  in.mix = std::move(mix);
   in.scorer_is_stale = true;
 }
 

@@ -81,6 +81,9 @@ std::vector<double> mean_curve(const std::vector<sim::PlacementOutcome>& outcome
   return curve;
 }
 
+double cpu_of(const sim::PlacementOutcome& outcome) {
+  return outcome.cpu_s;
+}
 double wall_of(const sim::PlacementOutcome& outcome) {
   return outcome.wall_s;
 }
@@ -100,6 +103,7 @@ std::string json_of(const Arguments& arguments,
                      ",\"allocation_sd\":" + fixed(spread.deviation, 4) +
                      ",\"moves\":" + fixed(mean_of(outcomes, moves_of), 1) +
                      ",\"wall_s\":" + fixed(mean_of(outcomes, wall_of), 4) +
+                     ",\"cpu_s\":" + fixed(mean_of(outcomes, cpu_of), 4) +
                      ",\"jain_devices\":" + fixed(mean_of(outcomes, jain_of), 4) + ",\"seeds\":[";
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const auto& o = outcomes[i];

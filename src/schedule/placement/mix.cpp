@@ -1,5 +1,6 @@
 #include "schedule/placement/mix.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace loam::schedule {
@@ -57,6 +58,23 @@ Mix mix_of(const std::vector<Demand>& demands) {
   return mix;
 }
 
+double distance(const Mix& a, const Mix& b) {
+  if (a.types.empty() || b.types.empty()) return a.types.empty() && b.types.empty() ? 0 : 1;
+  std::map<std::string, double> differences;
+  for (const RequestType& type : a.types) {
+    differences[key_of(type.demand)] +=
+        static_cast<double>(type.count) / static_cast<double>(a.total());
+  }
+  for (const RequestType& type : b.types) {
+    differences[key_of(type.demand)] -=
+        static_cast<double>(type.count) / static_cast<double>(b.total());
+  }
+  double sum = 0;
+  for (const auto& [key, difference] : differences)
+    sum += difference < 0 ? -difference : difference;
+  return sum / 2;
+}
+
 bool MixEstimator::note(const Demand& demand) {
   ++types_.try_emplace(key_of(demand), Type{demand, 0, 0}).first->second.recent;
   ++seen_;
@@ -69,7 +87,7 @@ bool MixEstimator::note(const Demand& demand) {
     }
   }
   if (seen_ < next_) return false;
-  next_ = seen_ < window ? seen_ * 2 : seen_ + window;
+  next_ = seen_ < 64 ? seen_ * 2 : seen_ + std::max<std::int64_t>(1, std::min(seen_, window) / 4);
   return true;
 }
 

@@ -28,6 +28,10 @@ std::string key_of(const Demand& demand);
 
 Mix mix_of(const std::vector<Demand>& demands);
 
+// Half the sum of the differences of the types' shares: 0 for equal mixes, 1 where they have no
+// type in common or one of them is empty. O(types).
+double distance(const Mix& a, const Mix& b);
+
 // Counts the latest requests and says when the mix is worth working out anew: when the number
 // seen has doubled, later once a window.
 class MixEstimator {
@@ -45,7 +49,7 @@ class MixEstimator {
   };
   std::map<std::string, Type> types_;
   std::int64_t seen_ = 0;
-  std::int64_t next_ = 64;
+  std::int64_t next_ = 8;
   std::int64_t in_window_ = 0;
 };
 

@@ -57,7 +57,7 @@ std::int32_t effective_free(const DeviceSlot& slot, const DeviceKind& kind) {
 }
 
 RequestTable::RequestTable(const Mix& mix, const std::vector<DeviceKind>& kinds)
-    : tables_(kinds.size()) {
+    : tables_(kinds.size()), nothing_known_(mix.types.empty()) {
   const std::vector<double> typical = typical_weights(mix);
   double with_device = 0;
   for (const RequestType& type : mix.types) {
@@ -89,7 +89,7 @@ RequestTable::RequestTable(const Mix& mix, const std::vector<DeviceKind>& kinds)
 }
 
 RequestTable::Fit RequestTable::fit(const NodeView& view, const std::int32_t* free) const {
-  if (view.slots.empty()) return {};
+  if (view.slots.empty() || nothing_known_) return {};
   const bool one_kind = view.slots.front().kind == view.slots.back().kind;
   return one_kind ? fit_of_one_kind(view, free) : fit_of_mixed(view, free);
 }

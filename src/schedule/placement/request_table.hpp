@@ -32,7 +32,7 @@ class RequestTable {
     double share = 0;     // Σ share of the types that fit
     double fragment = 0;  // FGD's F, in milli-device
   };
-  // `free` holds effective_free of each slot. O(slots · sizes + types).
+  // `free` holds effective_free of each slot. Of an empty mix: nothing. O(slots + types).
   Fit fit(const NodeView& view, const std::int32_t* free) const;
 
   // Types that the kind admits, by size, then devices, then CPU.
@@ -60,6 +60,7 @@ class RequestTable {
   };
   std::vector<Table> tables_;
   std::vector<Spread> spread_;
+  bool nothing_known_ = false;  // the mix is empty
 };
 
 }  // namespace loam::schedule

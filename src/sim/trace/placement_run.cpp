@@ -1,5 +1,7 @@
 #include "sim/trace/placement_run.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -19,6 +21,12 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double thread_cpu_s() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 schedule::Demand demand_of(const TraceTask& task, std::int64_t cpu_percent) {
@@ -118,6 +126,7 @@ PlacementOutcome run_placement(const PlacementTrace& trace, const PlacementRun& 
   PlacementOutcome outcome;
   outcome.seed = seed;
   const auto begin = Clock::now();
+  const double cpu_begin = thread_cpu_s();
   schedule::PoolOptions options = run.pool;
   options.placement.seed = seed;
   schedule::Pool pool = pool_of(trace, options);
@@ -150,6 +159,7 @@ PlacementOutcome run_placement(const PlacementTrace& trace, const PlacementRun& 
       progress(static_cast<int>(outcome.arrived * 100 / static_cast<std::int64_t>(order.size())));
   }
   outcome.wall_s = seconds_since(begin);
+  outcome.cpu_s = thread_cpu_s() - cpu_begin;
   outcome.allocated_percent = percent(allocated);
   outcome.device_use = device_use(trace, pool);
   return outcome;

@@ -28,6 +28,7 @@ struct PlacementOutcome {
   std::int64_t placed = 0;
   std::int64_t moves = 0;
   double wall_s = 0;               // building the pool and all decisions
+  double cpu_s = 0;                // the same, of this thread on its core
   std::vector<double> device_use;  // of each device in order of its node, 0 to 1
 };
 

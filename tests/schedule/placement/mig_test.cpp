@@ -138,7 +138,9 @@ TEST(Mig, TheStartTakenLeavesTheMostPossible) {
     }
     const auto chosen = best_start(card, layout, profile, weights);
     ASSERT_EQ(chosen.has_value(), best >= 0);
-    if (chosen) ASSERT_EQ(worth(*chosen), best);
+    if (chosen) {
+      ASSERT_EQ(worth(*chosen), best);
+    }
   }
 }
 

@@ -1,0 +1,257 @@
+// Gangs against brute force on small clusters; units made of several devices.
+#include "schedule/gang.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "schedule/placement/world.hpp"
+
+namespace loam::schedule {
+namespace {
+
+using testing::ce;
+using testing::kind;
+using testing::share;
+using testing::World;
+
+struct Nearest {
+  Nearness nearness;
+  std::size_t nodes;
+};
+
+// Every way to put one-device members onto devices: the nearest, then the fewest nodes.
+class BruteForce {
+ public:
+  BruteForce(const World& world, const std::vector<Demand>& members)
+      : world_(world), members_(members) {
+    for (const Device& device : world.devices) free_.push_back(device.free().value);
+    for (const NodeFigures& node : world.nodes) cpu_.push_back(node.cpu.value);
+    try_member(0);
+  }
+  std::optional<Nearest> best() const { return best_; }
+
+ private:
+  void try_member(std::size_t at) {
+    if (at == members_.size()) {
+      std::set<std::string> regions;
+      for (const std::uint64_t node : used_) regions.insert(world_.nodes[node - 1].region);
+      const std::set<std::uint64_t> nodes(used_.begin(), used_.end());
+      const Nearness near = nodes.size() == 1     ? Nearness::one_node
+                            : regions.size() == 1 ? Nearness::one_region
+                                                  : Nearness::anywhere;
+      if (!best_ || std::pair(near, nodes.size()) < std::pair(best_->nearness, best_->nodes))
+        best_ = Nearest{near, nodes.size()};
+      return;
+    }
+    const Demand& demand = members_[at];
+    for (std::size_t d = 0; d < free_.size(); ++d) {
+      const std::size_t node = world_.devices[d].node.value - 1;
+      if (free_[d] < demand.share->value || cpu_[node] < demand.cpu.value) continue;
+      free_[d] -= demand.share->value;
+      cpu_[node] -= demand.cpu.value;
+      used_.push_back(node + 1);
+      try_member(at + 1);
+      used_.pop_back();
+      free_[d] += demand.share->value;
+      cpu_[node] += demand.cpu.value;
+    }
+  }
+
+  const World& world_;
+  const std::vector<Demand>& members_;
+  std::vector<std::int64_t> free_;
+  std::vector<std::int64_t> cpu_;
+  std::vector<std::uint64_t> used_;
+  std::optional<Nearest> best_;
+};
+
+World small_world(Random& random) {
+  World world;
+  const auto a = kind("a", 100'000, 0);
+  for (std::int64_t n = random.between(1, 4); n > 0; --n) {
+    const auto node =
+        world.add_node(random.between(1, 8) * 1'000, 0, random.chance(500) ? "e" : "w");
+    for (std::int64_t d = random.between(1, 2); d > 0; --d) {
+      world.add_device(node, a, random.between(0, 10) * 100);
+    }
+  }
+  return world;
+}
+
+void check_places(const World& world, const std::vector<Demand>& members,
+                  const GangPlacement& gang) {
+  ASSERT_EQ(gang.members.size(), members.size());
+  std::map<std::uint64_t, std::int64_t> milli;
+  std::map<std::uint64_t, std::int64_t> cpu;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    ASSERT_EQ(gang.members[i].slices.size(), 1u);
+    ASSERT_EQ(gang.members[i].slices[0].share, *members[i].share);
+    milli[gang.members[i].slices[0].device.value] += members[i].share->value;
+    cpu[gang.members[i].hosts[0].node.value] += members[i].cpu.value;
+    ASSERT_EQ(gang.members[i].hosts[0].node, gang.members[i].slices[0].node);
+  }
+  for (const auto& [device, sum] : milli) ASSERT_LE(sum, world.devices[device - 1].free().value);
+  for (const auto& [node, sum] : cpu) ASSERT_LE(sum, world.nodes[node - 1].cpu.value);
+}
+
+TEST(Gang, UnequalMembersAreFoundWheneverBruteForceFindsThem) {
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    Random random(seed);
+    const World world = small_world(random);
+    std::vector<Demand> members;
+    for (std::int64_t m = random.between(1, 4); m > 0; --m) {
+      members.push_back(share(random.between(1, 10) * 100, 1, random.between(0, 3) * 1'000));
+    }
+    const auto expected = BruteForce(world, members).best();
+    const auto gang = find_gang(world.pool(), members);
+    ASSERT_EQ(gang.has_value(), expected.has_value()) << "seed " << seed;
+    if (!gang) continue;
+    ++found;
+    ASSERT_NO_FATAL_FAILURE(check_places(world, members, *gang)) << "seed " << seed;
+    ASSERT_EQ(gang->nearness, expected->nearness) << "seed " << seed;
+  }
+  EXPECT_GT(found, 500);
+}
+
+TEST(Gang, EqualMembersTakeTheFewestNodes) {
+  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+    Random random(seed);
+    const World world = small_world(random);
+    const std::vector<Demand> members(
+        random.below(4) + 1, share(random.between(1, 6) * 100, 1, random.between(0, 2) * 1'000));
+    const auto expected = BruteForce(world, members).best();
+    const auto gang = find_gang(world.pool(), members);
+    ASSERT_EQ(gang.has_value(), expected.has_value()) << "seed " << seed;
+    if (!gang) continue;
+    std::set<std::uint64_t> nodes;
+    for (const UnitPlacement& member : gang->members) nodes.insert(member.hosts[0].node.value);
+    ASSERT_EQ(nodes.size(), expected->nodes) << "seed " << seed;
+  }
+}
+
+TEST(Gang, LargestDoesNotMeanBest) {
+  World world;
+  const auto a = kind("a", 100'000, 0);
+  const auto node = world.add_node(1'000, 0);
+  world.add_device(node, a, 470);  // 530 free
+  world.add_device(node, a, 690);  // 310 free
+  for (const bool turned : {false, true}) {
+    std::vector<Demand> members = {share(300), share(500)};
+    if (turned) std::swap(members[0], members[1]);
+    const auto gang = find_gang(world.pool(), members);
+    ASSERT_TRUE(gang.has_value());
+    ASSERT_NO_FATAL_FAILURE(check_places(world, members, *gang));
+  }
+}
+
+TEST(Gang, WholeOrNotAtAllAndThePoolStaysAsItWas) {
+  World world;
+  const auto a = kind("a", 100'000, 0);
+  for (int n = 0; n < 25; ++n) {
+    const auto node = world.add_node(64'000, 1'000, "east");
+    for (int d = 0; d < 4; ++d) world.add_device(node, a);
+  }
+  Pool pool = world.pool();
+  const std::vector<Demand> hundred(100, share(1000));
+  const auto gang = find_gang(pool, hundred);
+  ASSERT_TRUE(gang.has_value());
+  EXPECT_EQ(gang->nearness, Nearness::one_region);
+  EXPECT_EQ(pool.totals().idle_devices, 100);
+  for (const UnitPlacement& member : gang->members) pool.take(member);
+  EXPECT_EQ(pool.totals().idle_devices, 0);
+  // The second gang of a hundred gets nothing, not half.
+  EXPECT_FALSE(find_gang(pool, hundred).has_value());
+  EXPECT_FALSE(find_gang(world.pool(), std::vector<Demand>(101, share(1000))).has_value());
+}
+
+TEST(Gang, NearnessThatIsTooFarIsRefused) {
+  World world;
+  const auto a = kind("a", 100'000, 0);
+  world.add_device(world.add_node(1'000, 0, "east"), a);
+  world.add_device(world.add_node(1'000, 0, "west"), a);
+  const std::vector<Demand> pair(2, share(1000));
+  GangOptions options;
+  EXPECT_EQ(find_gang(world.pool(), pair)->nearness, Nearness::anywhere);
+  options.farthest = Nearness::one_region;
+  EXPECT_FALSE(find_gang(world.pool(), pair, options).has_value());
+  world.add_device(world.add_node(1'000, 0, "west"), a);
+  EXPECT_EQ(find_gang(world.pool(), pair, options)->nearness, Nearness::one_region);
+  options.farthest = Nearness::one_node;
+  EXPECT_FALSE(find_gang(world.pool(), pair, options).has_value());
+}
+
+TEST(Gang, TrialsCountWhatTheyTook) {
+  World world;
+  const auto node = world.add_node(1'000, 0);
+  for (int d = 0; d < 2; ++d) world.add_device(node, kind("a", 100'000, 0));
+  const Pool pool = world.pool();
+  Trial trial(pool);
+  const std::vector<Demand> pair(2, share(1000));
+  ASSERT_TRUE(find_gang(trial, pair).has_value());
+  const auto one = trial.find(share(1000));
+  trial.take(*one);
+  EXPECT_FALSE(find_gang(trial, pair).has_value());
+  EXPECT_TRUE(find_gang(pool, pair).has_value());
+  trial.give_back(*one);
+  EXPECT_TRUE(find_gang(trial, pair).has_value());
+}
+
+TEST(Aggregated, ARequestLargerThanADeviceIsSplitOverOneNode) {
+  World world;
+  const auto a = kind("a", 100'000, 1'000);
+  const auto small = world.add_node(64'000, 1'000, "east");
+  world.add_device(small, a);
+  const auto big = world.add_node(64'000, 1'000, "east");
+  for (int d = 0; d < 3; ++d) world.add_device(big, a);
+  Pool pool = world.pool();
+  const auto place = pool.find(ce(250'001));
+  ASSERT_TRUE(place.has_value());
+  ASSERT_EQ(place->slices.size(), 3u);
+  std::int64_t sum = 0;
+  for (const Placement& slice : place->slices) {
+    EXPECT_EQ(slice.node.value, big);
+    sum += slice.ce.value;
+  }
+  EXPECT_EQ(sum, 250'001);
+  EXPECT_TRUE(pool.could_hold(ce(250'001)));
+  pool.take(*place);
+  EXPECT_FALSE(pool.find(ce(250'001)).has_value());
+  EXPECT_TRUE(pool.could_hold(ce(250'001)));
+  pool.give_back(*place);
+}
+
+TEST(Aggregated, AcrossNodesOfOneRegionButNoFarther) {
+  World world;
+  const auto a = kind("a", 100'000, 1'000);
+  world.add_device(world.add_node(64'000, 1'000, "east"), a);
+  world.add_device(world.add_node(64'000, 1'000, "west"), a);
+  Demand demand = ce(150'000);
+  demand.cpu = MilliCpu{8'001};
+  EXPECT_FALSE(world.pool().find(demand).has_value());
+  world.add_device(world.add_node(64'000, 1'000, "west"), a);
+  const auto place = world.pool().find(demand);
+  ASSERT_TRUE(place.has_value());
+  ASSERT_EQ(place->hosts.size(), 2u);
+  EXPECT_GE((place->hosts[0].cpu + place->hosts[1].cpu).value, 8'001);
+  EXPECT_EQ((place->slices[0].ce + place->slices[1].ce).value, 150'000);
+}
+
+TEST(Aggregated, MemoryTooCanAskForSeveralDevices) {
+  World world;
+  const auto node = world.add_node(64'000, 1'000);
+  for (int d = 0; d < 3; ++d) world.add_device(node, kind("a", 100'000, 1'000));
+  Demand demand = ce(50'000);
+  demand.memory = Mebibytes{2'500};
+  const auto place = world.pool().find(demand);
+  ASSERT_TRUE(place.has_value());
+  EXPECT_EQ(place->slices.size(), 3u);
+  demand.memory = Mebibytes{3'001};
+  EXPECT_FALSE(world.pool().could_hold(demand));
+}
+
+}  // namespace
+}  // namespace loam::schedule
