@@ -1,6 +1,7 @@
 #include "schedule/room.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 
@@ -12,13 +13,29 @@ namespace {
 auto key_of(const Ask& ask) {
   const Demand& d = ask.demand;
   return std::make_tuple(ask.count, d.ce, d.share, d.memory, d.device,
-                         std::string_view(d.device_type), d.work_class);
+                         std::string_view(d.device_type), d.work_class, d.devices, d.cpu,
+                         d.host_memory, std::cref(d.device_types), std::string_view(d.region),
+                         std::cref(d.labels), d.exclusive);
 }
 
 }  // namespace
 
 bool operator<(const Ask& a, const Ask& b) {
   return key_of(a) < key_of(b);
+}
+
+bool touch(const Place& a, const Place& b) {
+  for (const UnitPlacement& one : a) {
+    for (const Placement& slice : one.slices) {
+      for (const UnitPlacement& other : b) {
+        if (std::any_of(other.slices.begin(), other.slices.end(),
+                        [&](const Placement& part) { return part.device == slice.device; })) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
 }
 
 CountingRoom::CountingRoom(std::int64_t devices) : CountingRoom(std::vector<Type>{{"", devices}}) {}
@@ -40,10 +57,6 @@ std::unique_ptr<Room> CountingRoom::copy() const {
   return std::make_unique<CountingRoom>(*this);
 }
 
-bool CountingRoom::admits(const Demand& demand, const Type& type) const {
-  return demand.device_type.empty() || demand.device_type == type.name;
-}
-
 Placement CountingRoom::needs_of(const Demand& demand, const Type& type) const {
   DeviceFacts facts;
   facts.memory = type.memory;
@@ -52,17 +65,22 @@ Placement CountingRoom::needs_of(const Demand& demand, const Type& type) const {
 }
 
 bool CountingRoom::place_on(const Ask& ask, std::size_t type, Place& place) const {
+  place.assign(1, {});
+  if (ask.demand.devices == 0) {
+    place.resize(static_cast<std::size_t>(ask.count));
+    return true;
+  }
   const Placement needs = needs_of(ask.demand, types_[type]);
+  const auto slices = static_cast<std::size_t>(ask.demand.devices);
   const std::set<Level>& levels = levels_[type];
-  auto at = levels.lower_bound({needs.share.value, 0});
-  place.clear();
-  for (; at != levels.end(); ++at) {
+  for (auto at = levels.lower_bound({needs.share.value, 0}); at != levels.end(); ++at) {
     if (ask.demand.device.valid() && ask.demand.device.value != at->second) continue;
     for (std::int64_t left = at->first; left >= needs.share.value; left -= needs.share.value) {
-      Placement slice = needs;
-      slice.device = DeviceId{at->second};
-      place.push_back(slice);
-      if (static_cast<std::int64_t>(place.size()) == ask.count) return true;
+      if (place.back().slices.size() == slices) place.emplace_back();
+      place.back().slices.push_back(needs);
+      place.back().slices.back().device = DeviceId{at->second};
+      const bool whole = place.back().slices.size() == slices;
+      if (whole && static_cast<std::int64_t>(place.size()) == ask.count) return true;
     }
   }
   return false;
@@ -72,7 +90,7 @@ std::optional<Place> CountingRoom::find(const Ask& ask, Kinds barred) const {
   LOAM_ASSERT(ask.count > 0);
   Place place;
   for (std::size_t type = 0; type < types_.size(); ++type) {
-    if ((barred >> type & 1) != 0 || !admits(ask.demand, types_[type])) continue;
+    if ((barred >> type & 1) != 0 || !admits(ask.demand, types_[type].name)) continue;
     if (place_on(ask, type, place)) return place;
   }
   return std::nullopt;
@@ -81,7 +99,7 @@ std::optional<Place> CountingRoom::find(const Ask& ask, Kinds barred) const {
 Kinds CountingRoom::kinds(const Ask& ask) const {
   Kinds kinds = 0;
   for (std::size_t type = 0; type < types_.size(); ++type) {
-    if (types_[type].devices == 0 || !admits(ask.demand, types_[type])) continue;
+    if (types_[type].devices == 0 || !admits(ask.demand, types_[type].name)) continue;
     const Placement needs = needs_of(ask.demand, types_[type]);
     if (needs.share <= whole_device && needs.memory <= types_[type].memory)
       kinds |= Kinds{1} << type;
@@ -91,13 +109,18 @@ Kinds CountingRoom::kinds(const Ask& ask) const {
 
 Kinds CountingRoom::kinds_of(const Place& place) const {
   Kinds kinds = 0;
-  for (const Placement& slice : place) kinds |= Kinds{1} << type_of_[slice.device.value - 1];
+  for (const UnitPlacement& unit : place) {
+    for (const Placement& slice : unit.slices)
+      kinds |= Kinds{1} << type_of_[slice.device.value - 1];
+  }
   return kinds;
 }
 
 bool CountingRoom::holds(const Place& place) const {
   std::map<DeviceId, std::int64_t> wanted;
-  for (const Placement& slice : place) wanted[slice.device] += slice.share.value;
+  for (const UnitPlacement& unit : place) {
+    for (const Placement& slice : unit.slices) wanted[slice.device] += slice.share.value;
+  }
   return std::all_of(wanted.begin(), wanted.end(),
                      [&](const auto& one) { return free_[one.first.value - 1] >= one.second; });
 }
@@ -112,18 +135,22 @@ void CountingRoom::set_free(std::uint64_t device, std::int64_t milli) {
 }
 
 void CountingRoom::take(const Place& place) {
-  for (const Placement& slice : place) {
-    const std::uint64_t device = slice.device.value;
-    LOAM_ASSERT(device > 0 && device <= free_.size());
-    set_free(device, std::max<std::int64_t>(0, free_[device - 1] - slice.share.value));
+  for (const UnitPlacement& unit : place) {
+    for (const Placement& slice : unit.slices) {
+      const std::uint64_t device = slice.device.value;
+      LOAM_ASSERT(device > 0 && device <= free_.size());
+      set_free(device, std::max<std::int64_t>(0, free_[device - 1] - slice.share.value));
+    }
   }
 }
 
 void CountingRoom::give_back(const Place& place) {
-  for (const Placement& slice : place) {
-    const std::uint64_t device = slice.device.value;
-    LOAM_ASSERT(device > 0 && device <= free_.size());
-    set_free(device, std::min(whole_device.value, free_[device - 1] + slice.share.value));
+  for (const UnitPlacement& unit : place) {
+    for (const Placement& slice : unit.slices) {
+      const std::uint64_t device = slice.device.value;
+      LOAM_ASSERT(device > 0 && device <= free_.size());
+      set_free(device, std::min(whole_device.value, free_[device - 1] + slice.share.value));
+    }
   }
 }
 

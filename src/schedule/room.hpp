@@ -15,7 +15,7 @@
 
 namespace loam::schedule {
 
-// `count` slices alike, placed together or not at all.
+// `count` logical units alike (the members of a gang), placed together or not at all.
 struct Ask {
   Demand demand;
   std::int64_t count = 1;
@@ -23,7 +23,10 @@ struct Ask {
 // A strict order, so that equal requests can be grouped.
 bool operator<(const Ask& a, const Ask& b);
 
-using Place = std::vector<Placement>;
+using Place = std::vector<UnitPlacement>;  // one a member
+
+// Whether they have a device in common.
+bool touch(const Place& a, const Place& b);
 
 // A set of kinds of device, one bit a kind; the room numbers them.
 using Kinds = std::uint64_t;
@@ -36,13 +39,13 @@ class Room {
   virtual std::unique_ptr<Room> copy() const = 0;
   // A place that is free, on no kind of `barred`; nothing where there is none.
   virtual std::optional<Place> find(const Ask& ask, Kinds barred) const = 0;
-  // The kinds that could hold a slice of it when empty.
+  // The kinds that could hold a member of it when empty.
   virtual Kinds kinds(const Ask& ask) const = 0;
   // The kinds of the devices it lies on.
   virtual Kinds kinds_of(const Place& place) const = 0;
   // Whether all of it is free.
   virtual bool holds(const Place& place) const = 0;
-  // Takes it; where less is free, all that is. Only what was free may be given back later.
+  // Takes it, also where less is free: then nothing fits there.
   virtual void take(const Place& place) = 0;
   virtual void give_back(const Place& place) = 0;
 };
@@ -77,7 +80,6 @@ class CountingRoom final : public Room {
   using Level = std::pair<std::int64_t, std::uint64_t>;  // free milli, device id
 
   Placement needs_of(const Demand& demand, const Type& type) const;
-  bool admits(const Demand& demand, const Type& type) const;
   bool place_on(const Ask& ask, std::size_t type, Place& place) const;
   void set_free(std::uint64_t device, std::int64_t milli);
 

@@ -207,6 +207,14 @@ void Scheduler::is_promised(TaskId task, Instant, Promise promise, bool leaving)
   enqueue(standing);
 }
 
+void Scheduler::forget_promise(TaskId task) {
+  Standing& standing = standings_.at(task);
+  if (plans_.count(task) == 0) return;
+  dequeue(standing);
+  plans_.erase(task);
+  enqueue(standing);
+}
+
 void Scheduler::learn(std::uint32_t queue, Instant now) {
   std::vector<Lengths::Alive> alive;
   for (const TaskId task : served_) {

@@ -119,6 +119,8 @@ class Scheduler {
   // It was promised this start. Keeps it before all others without one. `leaving`: its place is
   // locked from now on, since victims are leaving it.
   void is_promised(TaskId task, Instant now, Promise promise, bool leaving);
+  // The promise is off: its place was lost, or those who were to leave did not.
+  void forget_promise(TaskId task);
   // Lets priorities follow the time; at least before each pass. O(started tasks) every 5 minutes.
   void tick(Instant now);
 

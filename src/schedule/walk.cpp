@@ -23,6 +23,18 @@ std::optional<Duration> lasts_if_started(const Standing& standing, Instant now) 
   return ends - now;
 }
 
+// What `slice` uses of a reserved place is no longer left of it.
+void leave_out(Place& left, const Placement& slice) {
+  for (UnitPlacement& unit : left) {
+    for (Placement& part : unit.slices) {
+      if (part.device != slice.device || part.share < slice.share) continue;
+      part.share -= slice.share;
+      part.memory -= slice.memory;
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 Walk::Walk(const Scheduler& scheduler, Instant now, const Room& room,
@@ -119,24 +131,13 @@ Place Walk::left_of(const Reservation& reservation) const {
   for (const TaskId task : scheduler_.running()) {
     const Standing& standing = scheduler_.standing(task);
     if (standing.job.reservation != reservation.id) continue;
-    for (const Placement& slice : standing.place) {
-      for (Placement& part : left) {
-        if (part.device != slice.device) continue;
-        part.share -= slice.share;
-        part.memory -= slice.memory;
-        break;
-      }
+    for (const UnitPlacement& unit : standing.place) {
+      for (const Placement& slice : unit.slices) leave_out(left, slice);
     }
   }
-  std::erase_if(left, [](const Placement& part) { return part.share.value <= 0; });
+  for (UnitPlacement& unit : left)
+    std::erase_if(unit.slices, [](const Placement& part) { return part.share.value <= 0; });
   return left;
-}
-
-bool touch(const Place& a, const Place& b) {
-  return std::any_of(a.begin(), a.end(), [&](const Placement& one) {
-    return std::any_of(b.begin(), b.end(),
-                       [&](const Placement& other) { return other.device == one.device; });
-  });
 }
 
 // Whether the place is free, or somebody is leaving it; if neither, what was cleared is lost again.
@@ -150,7 +151,11 @@ bool Walk::is_clearing(const Place& place) const {
 
 void Walk::lock() {
   for (const auto& [task, plan] : scheduler_.plans()) {
-    if (plan.leaving && is_clearing(plan.promise.place)) room_->take(plan.promise.place);
+    if (!plan.leaving || !is_clearing(plan.promise.place)) continue;
+    // Neither the place nor the quota that victims leave is for anybody else.
+    room_->take(plan.promise.place);
+    const Job& job = scheduler_.standing(task).job;
+    quotas_.charge(job.tenant, job.takes);
   }
   for (const auto& [id, reservation] : scheduler_.reservations()) {
     if (reservation.to <= now_) continue;
@@ -294,7 +299,9 @@ Walk::Outcome Walk::take_turn(const Turn& turn) {
 Walk::Outcome Walk::start_cleared(const Turn& turn) {
   const Place& place = scheduler_.plans().at(turn.standing->job.id).promise.place;
   if (real_.holds(place)) {
-    room_->give_back(place);  // lock() took it
+    const Job& job = turn.standing->job;
+    room_->give_back(place);  // lock() took both
+    quotas_.release(job.tenant, job.takes);
     decide_start(*turn.standing, place);
     return Outcome::decided;
   }
@@ -324,8 +331,8 @@ Walk::Outcome Walk::start_reserved(const Turn& turn) {
   }
   while (auto place = inside->find(job.ask, 0)) {
     Place outside;
-    for (const Placement& slice : *place) {
-      if (!touch({slice}, left)) outside.push_back(slice);
+    for (const UnitPlacement& unit : *place) {
+      if (!touch({unit}, left)) outside.push_back(unit);
     }
     if (outside.empty()) {
       room_->give_back(*place);  // lock() took it

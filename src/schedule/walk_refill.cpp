@@ -15,6 +15,7 @@ void Walk::refill_queue(std::uint32_t queue) {
     const Standing& standing = scheduler_.standing(task);
     if (standing.job.queue != queue || gone_.count(task) != 0) continue;
     empty->give_back(standing.place);
+    if (standing.stopping) continue;  // it will be free for whom it leaves
     quotas.release(standing.job.tenant, standing.job.takes);
     Turn turn;
     turn.standing = &standing;
@@ -61,8 +62,8 @@ void Walk::refill_queue(std::uint32_t queue) {
     // Those that stay may lie otherwise than in the plan: then it starts at a later pass.
     if (auto place = room_->find(turn.standing->job.ask, 0)) {
       decide_start(*turn.standing, std::move(*place));
-    } else if (limits_.reasons) {
-      wait(turn, Wait{});
+    } else {
+      wait(turn, Wait{WaitCode::victims_leaving, {}, {}, {}, {}});
     }
   }
 }

@@ -1,11 +1,14 @@
 // loam sim: job traces under a queue discipline.
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <iomanip>
 #include <sstream>
 
 #include "app/loam/session.hpp"
 #include "app/loam/sim_runs.hpp"
 #include "base/quantity.hpp"
+#include "sim/plot.hpp"
 #include "sim/trace/jobs_run.hpp"
 
 namespace loam::cli {
@@ -174,6 +177,53 @@ std::string table_of(Session& session, const std::vector<Mean>& means) {
   return session.text_of(table);
 }
 
+// Devices taken over time, as steps.
+sim::Series busy_of(const Mean& mean) {
+  sim::Series series{mean.name, {}};
+  double before = 0;
+  for (const auto& [at, busy] : mean.last.busy) {
+    const double hours = static_cast<double>(at.ms) / 3'600'000;
+    series.points.emplace_back(hours, before);
+    before = static_cast<double>(busy);
+    series.points.emplace_back(hours, before);
+  }
+  return series;
+}
+
+sim::Sample waits_of(const Mean& mean) {
+  sim::Sample sample{mean.name, {}};
+  for (std::size_t i = 0; i < mean.jobs.size(); ++i) {
+    const Duration wait = mean.last.fates[i].finished - mean.jobs[i].arrival - mean.jobs[i].length;
+    sample.values.push_back(static_cast<double>(wait.ms) / 3'600'000);
+  }
+  return sample;
+}
+
+Result<void> write_plot(const std::string& folder, const char* name, const std::string& svg) {
+  const std::filesystem::path file = std::filesystem::path(folder) / name;
+  std::error_code fault;
+  std::filesystem::create_directories(folder, fault);
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out << svg;
+  out.flush();
+  if (out) return {};
+  return Error{ErrorKind::unavailable, "'" + file.string() + "' cannot be written",
+               "name a folder that can be with --plot"};
+}
+
+Result<void> write_plots(const std::string& folder, const std::vector<Mean>& means) {
+  std::vector<sim::Series> busy;
+  std::vector<sim::Sample> waits;
+  for (const Mean& mean : means) {
+    busy.push_back(busy_of(mean));
+    waits.push_back(waits_of(mean));
+  }
+  LOAM_CHECK(write_plot(folder, "jobs_waiting.svg",
+                        sim::cumulative_chart({"Waiting time", "wait, h", "tasks, %"}, waits)));
+  return write_plot(folder, "jobs_devices.svg",
+                    sim::line_chart({"Devices in use", "time, h", "devices"}, busy));
+}
+
 }  // namespace
 
 Result<int> sim_jobs(Session& session, const Arguments& arguments) {
@@ -189,6 +239,7 @@ Result<int> sim_jobs(Session& session, const Arguments& arguments) {
   LOAM_CHECK(write_result(arguments, "json", session, json_of(means, asked)));
   LOAM_CHECK(
       write_result(arguments, "csv", session, sim::to_csv(means.front().jobs, means.front().last)));
+  if (arguments.has("plot")) LOAM_CHECK(write_plots(arguments.text("plot"), means));
   if (arguments.text("json") != "-" && arguments.text("csv") != "-")
     session.out() << table_of(session, means);
   return 0;

@@ -35,11 +35,7 @@ std::optional<Plans::Conflict> Plans::conflict(const Place& place, const Room& r
   }
   for (const Claim& claim : claims_) {
     if (claim.from >= ends || (preemptible && claim.yields)) continue;
-    const bool touches = std::any_of(place.begin(), place.end(), [&](const Placement& slice) {
-      return std::any_of(claim.place.begin(), claim.place.end(),
-                         [&](const Placement& other) { return other.device == slice.device; });
-    });
-    if (!touches) continue;
+    if (!touch(place, claim.place)) continue;
     // On the same device there may still be room for both.
     const auto both = room.copy();
     for (const Running& one : running_) {

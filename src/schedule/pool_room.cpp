@@ -1,0 +1,110 @@
+#include "schedule/pool_room.hpp"
+
+#include <algorithm>
+
+namespace loam::schedule {
+namespace {
+
+constexpr std::size_t kinds_max = 64;  // bits of Kinds
+
+}  // namespace
+
+void PoolKinds::note(DeviceId device, const std::string& type) {
+  const auto known = kind_of_type_.find(type);
+  std::size_t kind = known == kind_of_type_.end() ? types_.size() : known->second;
+  if (known == kind_of_type_.end()) {
+    types_.push_back(type);
+    kind_of_type_[type] = kind = std::min(kind, kinds_max - 1);
+  }
+  if (kind_of_device_.size() < device.value) kind_of_device_.resize(device.value);
+  kind_of_device_[device.value - 1] = kind;
+}
+
+std::unique_ptr<Room> PoolRoom::copy() const {
+  return std::make_unique<PoolRoom>(*this);
+}
+
+std::optional<Place> PoolRoom::find(const Ask& ask, Kinds barred) const {
+  Demand demand = ask.demand;
+  if (barred != 0 && demand.devices > 0) {
+    std::vector<std::string> allowed;
+    for (std::size_t i = 0; i < kinds_->types().size(); ++i) {
+      const std::string& type = kinds_->types()[i];
+      if ((barred >> std::min(i, kinds_max - 1) & 1) == 0 && admits(ask.demand, type))
+        allowed.push_back(type);
+    }
+    if (allowed.empty()) return std::nullopt;
+    demand.device_types = std::move(allowed);
+  }
+  if (ask.count == 1) {
+    auto unit = trial_.find(demand);
+    if (!unit) return std::nullopt;
+    return Place{std::move(*unit)};
+  }
+  const std::vector<Demand> members(static_cast<std::size_t>(ask.count), demand);
+  auto gang = find_gang(trial_, members);
+  if (!gang) return std::nullopt;
+  return std::move(gang->members);
+}
+
+Kinds PoolRoom::kinds(const Ask& ask) const {
+  if (ask.demand.devices == 0) return ~Kinds{0};  // any host
+  Kinds found = 0;
+  for (const Pool::Fit& fit : trial_.pool().fits_when_empty(ask.demand)) {
+    const auto type = std::find(kinds_->types().begin(), kinds_->types().end(), fit.facts->type);
+    const auto at = static_cast<std::size_t>(type - kinds_->types().begin());
+    if (type != kinds_->types().end()) found |= Kinds{1} << std::min(at, kinds_max - 1);
+  }
+  return found;
+}
+
+Kinds PoolRoom::kinds_of(const Place& place) const {
+  Kinds found = 0;
+  for (const UnitPlacement& unit : place) {
+    if (unit.slices.empty()) return ~Kinds{0};
+    for (const Placement& slice : unit.slices) found |= Kinds{1} << kinds_->kind_of(slice.device);
+  }
+  return found;
+}
+
+bool PoolRoom::holds(const Place& place) const {
+  std::map<DeviceId, Change> wanted;
+  for (const UnitPlacement& unit : place) {
+    for (const Placement& slice : unit.slices) {
+      wanted[slice.device].first += slice.share.value;
+      wanted[slice.device].second += slice.memory.value;
+    }
+  }
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& one) {
+    const auto changed = changes_.find(one.first);
+    const Change change = changed == changes_.end() ? Change{} : changed->second;
+    const Pool& pool = trial_.pool();
+    return pool.free_of(one.first).value + change.first >= one.second.first &&
+           pool.memory_free_of(one.first).value + change.second >= one.second.second;
+  });
+}
+
+void PoolRoom::book(const Place& place, std::int64_t sign) {
+  for (const UnitPlacement& unit : place) {
+    for (const Placement& slice : unit.slices) {
+      Change& change = changes_[slice.device];
+      change.first -= sign * slice.share.value;
+      change.second -= sign * slice.memory.value;
+    }
+    if (sign > 0) {
+      trial_.take(unit);
+    } else {
+      trial_.give_back(unit);
+    }
+  }
+}
+
+void PoolRoom::take(const Place& place) {
+  book(place, 1);
+}
+
+void PoolRoom::give_back(const Place& place) {
+  book(place, -1);
+}
+
+}  // namespace loam::schedule
