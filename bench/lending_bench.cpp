@@ -2,11 +2,9 @@
 // do the work of exclusive ones. The replay and its limits: docs/lending.md.
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 
-#include "base/quantity.hpp"
 #include "bench/bench.hpp"
+#include "sim/trace/jobs.hpp"
 #include "sim/trace/lending.hpp"
 
 namespace loam::bench {
@@ -21,22 +19,10 @@ constexpr std::int64_t training_devices = 150;
 constexpr double training_load = 0.75;
 constexpr double devices_mark = 0.7;  // of the exclusive ones
 
-// Of the tab-separated job traces: column 7 devices, 11 duration, 12 arrival in seconds.
 Result<void> add_jobs(const std::string& path, std::vector<sim::TrainingJob>& jobs) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return invalid(path + " cannot be read", "give the folder of the traces with --data");
-  std::string line;
-  for (std::size_t number = 1; std::getline(in, line); ++number) {
-    std::vector<std::string> fields;
-    std::istringstream words(line);
-    for (std::string field; std::getline(words, field, '\t');) fields.push_back(field);
-    const std::string place = path + ":" + std::to_string(number);
-    if (fields.size() < 12) return invalid(place + ": 12 fields are needed");
-    LOAM_TRY(gang, parse_decimal(fields[6], 0, 1'000, place + ": devices"));
-    LOAM_TRY(work, parse_decimal(fields[10], 0, 100'000'000, place + ": duration"));
-    LOAM_TRY(arrival, parse_decimal(fields[11], 0, 100'000'000, place + ": arrival"));
-    jobs.push_back({work, static_cast<int>(gang), arrival});
-  }
+  LOAM_TRY(traced, sim::read_jobs(path));
+  for (const sim::TraceJob& job : traced)
+    jobs.push_back({job.length.ms / 1000, static_cast<int>(job.devices), job.arrival.ms / 1000});
   return {};
 }
 
