@@ -267,6 +267,24 @@ TEST(LendingReplay, FiniteTrainingFinishes) {
   EXPECT_NEAR(outcome.completion_mean_s, 3'000 + 30 + 30, 60);
 }
 
+TEST(LendingReplay, NoTaskCompletesBeforeItsWorkIsDone) {
+  const LendingWeeks weeks{8, 1, 7};
+  const auto services = make_services(steady_trace(), weeks);
+  std::vector<TrainingJob> jobs;
+  std::int64_t work = 0;
+  for (int i = 0; i < 2'000; ++i) {
+    jobs.push_back({120 + i % 60, 1, i * 30});
+    work += jobs.back().work_s;
+  }
+  LendingSettings settings;
+  settings.devices = 60;
+  settings.endless_training = false;
+  const auto outcome = replay_lending(services, jobs, weeks, settings);
+  EXPECT_GT(outcome.finished, 1'900);
+  EXPECT_GT(outcome.completion_mean_s, static_cast<double>(work) / 2'000);
+  EXPECT_LT(outcome.completion_mean_s, 3'600);
+}
+
 TEST(RequestTrace, BadInputIsRefusedWithFileLineAndReason) {
   const std::string header = "TIMESTAMP,ContextTokens,GeneratedTokens\n";
   const std::string good = "2023-11-16 18:15:46.6805900,374,44\n";

@@ -10,6 +10,7 @@ namespace {
 using schedule::lend::TakeCandidate;
 using schedule::lend::Taking;
 
+constexpr double minute_s = 60;             // the step of training
 constexpr std::size_t waiting_min = 64;     // endless training: gangs, and single tasks, to choose
 constexpr std::size_t looked_at_max = 256;  // waiting tasks that a pass tries
 constexpr std::int64_t patience_s = 3'600;  // a gang that waited longer gets freed devices kept
@@ -143,7 +144,9 @@ void LendingPool::finish(int id, std::int64_t now, double rate) {
   const double over = task.done_s - task.work_s;
   trained_s_ -= over * task.gang;
   for (const int device : task.devices) devices_[static_cast<std::size_t>(device)].task = nobody;
-  completed_s_ += static_cast<double>(now - task.arrived) - over / std::max(rate, 1e-9);
+  // It ended within the minute; one that ended as its device was taken has no rate since.
+  const double ago = rate > 0 ? std::min(over / rate, minute_s) : 0;
+  completed_s_ += static_cast<double>(now - task.arrived) - ago;
   task.devices.clear();
   task.done_s = task.work_s;
   ++finished_;
