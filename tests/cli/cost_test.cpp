@@ -66,7 +66,7 @@ TEST(Advise, shows_the_three_accounts_and_draws_them) {
   EXPECT_NE(advise.out.find("Commit to 6 and run the rest on demand."), std::string::npos);
   EXPECT_NE(advise.out.find("base 2, average 5.666, valley 2, peak 10"), std::string::npos)
       << advise.out;
-  EXPECT_NE(advise.out.find("all committed         10       312.00             +40.00"),
+  EXPECT_NE(advise.out.find("all committed         10    312.00             +40.00"),
             std::string::npos)
       << advise.out;
   const std::string picture = Folder::text(folder.at("use.svg"));
