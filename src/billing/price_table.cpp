@@ -238,7 +238,7 @@ Result<void> PriceTable::compile_special(const Window& window) {
   return {};
 }
 
-Result<void> PriceTable::check_prices() const {
+Result<void> PriceTable::check_prices() {
   const auto& prices = terms_.prices;
   for (std::size_t i = 0; i < prices.size(); ++i) {
     const Price& price = prices[i];
@@ -248,8 +248,10 @@ Result<void> PriceTable::check_prices() const {
                      "set the floor and the ceiling under spot");
     if (price.tiers.size() > 1 && terms_.granularity == Granularity::task)
       return invalid("prices per task have no tiers", "give one tier above 0");
-    const bool named = std::find(window_names_.begin() + 1, window_names_.end(), price.window) !=
-                       window_names_.end();
+    const auto window = std::find(window_names_.begin() + 1, window_names_.end(), price.window);
+    const bool named = window != window_names_.end();
+    price_windows_.push_back(named ? static_cast<std::uint32_t>(window - window_names_.begin())
+                                   : 0);
     if (price.tariff == Tariff::flat ? !price.window.empty() : !named) {
       return invalid("the price of " + words_of(price) + " names no window of the card",
                      "a time_of_day price names one, a flat price none");
@@ -302,9 +304,10 @@ PriceTable::Stretch PriceTable::stretch_at(Instant instant) const {
 const Price* PriceTable::price(const Terms& terms, std::uint32_t window) const {
   const Price* best = nullptr;
   int best_rank = -1;
-  for (const Price& price : terms_.prices) {
+  for (std::size_t i = 0; i < terms_.prices.size(); ++i) {
+    const Price& price = terms_.prices[i];
     if (price.purchase_model != terms.purchase_model || price.tariff != terms.tariff) continue;
-    if (price.tariff == Tariff::time_of_day && price.window != window_names_[window]) continue;
+    if (price.tariff == Tariff::time_of_day && price_windows_[i] != window) continue;
     if (price.work_class && *price.work_class != terms.work_class) continue;
     if (price.isolation && *price.isolation != terms.isolation) continue;
     if (!price.service_class.empty() && price.service_class != terms.service_class) continue;

@@ -68,12 +68,13 @@ class PriceTable {
   Result<void> compile_windows();
   Result<void> compile_week(const std::vector<const Window*>& weekly);
   Result<void> compile_special(const Window& window);
-  Result<void> check_prices() const;
+  Result<void> check_prices();
 
   RateCard card_;
   PriceTerms terms_;
   Zone zone_;
   std::vector<std::string> window_names_{""};  // 0: no windows
+  std::vector<std::uint32_t> price_windows_;   // of terms_.prices, by index; 0: any
   std::vector<Boundary> week_;                 // in order, the first at 0; empty: no windows
   std::vector<Special> specials_;              // in order, apart
 };

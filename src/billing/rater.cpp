@@ -1,6 +1,7 @@
 #include "billing/rater.hpp"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <boost/describe/enum_to_string.hpp>
 
 #include "base/assert.hpp"
@@ -128,7 +129,10 @@ struct Rater::Piece {
   BasisPoints discount;
 };
 
-Result<void> Rater::compute_pieces(const Usage& usage, std::vector<Piece>& pieces,
+// Most records have one or two pieces: no memory is fetched for them.
+struct Rater::Pieces : boost::container::small_vector<Piece, 4> {};
+
+Result<void> Rater::compute_pieces(const Usage& usage, Pieces& pieces,
                                    TierCounters* counters) const {
   const PriceTable* first = tables_.at(payer_.currency, usage.from);
   if (first == nullptr) return no_price(payer_.currency, usage.from);
@@ -188,7 +192,7 @@ Result<void> Rater::compute_pieces(const Usage& usage, std::vector<Piece>& piece
   return {};
 }
 
-Result<void> Rater::service_pieces(const Usage& usage, std::vector<Piece>& pieces) const {
+Result<void> Rater::service_pieces(const Usage& usage, Pieces& pieces) const {
   if (usage.storage.value == 0 && usage.backup.value == 0 && usage.network_bytes == 0) return {};
   Instant at = usage.from;
   while (at < usage.to) {
@@ -226,9 +230,17 @@ std::uint32_t tier_at(const Price& price, Int128 total, Int128 scale) {
 
 Result<void> Rater::rate(const Usage& usage, std::vector<Charge>& charges,
                          TierCounters* counters) const {
-  std::vector<Piece> pieces;
-  LOAM_CHECK(compute_pieces(usage, pieces, counters));
-  LOAM_CHECK(service_pieces(usage, pieces));
+  Pieces pieces;
+  Result<void> found = compute_pieces(usage, pieces, counters);
+  if (found.ok()) found = service_pieces(usage, pieces);
+  if (!found.ok()) {
+    for (const Piece& piece : pieces) {  // as if the record had never come
+      if (counters != nullptr && piece.price != nullptr && piece.price->tiers.size() > 1)
+        counters->add(*piece.table, usage.terms.purchase_model, piece.charge.from,
+                      -piece.charge.quantity);
+    }
+    return found;
+  }
   // One sum a meter: pieces of a record grow it, and each takes what the rounded sum grew by.
   ExactSum list, net;
   Int128 list_before = 0, net_before = 0;

@@ -76,9 +76,9 @@ class Rater {
 
  private:
   struct Piece;
-  Result<void> compute_pieces(const Usage& usage, std::vector<Piece>& pieces,
-                              TierCounters* counters) const;
-  Result<void> service_pieces(const Usage& usage, std::vector<Piece>& pieces) const;
+  struct Pieces;
+  Result<void> compute_pieces(const Usage& usage, Pieces& pieces, TierCounters* counters) const;
+  Result<void> service_pieces(const Usage& usage, Pieces& pieces) const;
 
   const Tables& tables_;
   Payer payer_;

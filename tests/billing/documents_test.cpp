@@ -35,7 +35,7 @@ Document two_lines() {
   DocumentLine late = line("vision", "on_demand compute", "2.5", "0.02", "0.05");
   late.kind = LineKind::correction;
   return draft(
-      {line("vision", "on_demand compute", "100.123456789012", "0.02", "2.00246913578024"), late});
+      {line("vision", "on_demand compute", "100.123456789012", "0.02", "2.00246913578"), late});
 }
 
 TEST(Documents, lines_sum_to_the_subtotal_and_taxes_are_rounded_once) {
@@ -102,27 +102,26 @@ TEST(Documents, a_service_credit_is_the_part_that_was_not_delivered) {
 TEST(Documents, text_is_as_people_read_it) {
   DocumentBook book;
   const auto issued = *book.issue(two_lines(), {{"VAT", 190'000}});
-  EXPECT_EQ(
-      to_plain_text(*issued),
-      "Invoice inv-1\n"
-      "from       Lab, Inc.\n"
-      "to         acme\n"
-      "usage      2025-03-01T00:00:00Z to 2025-04-01T00:00:00Z (not included)\n"
-      "issued     2025-04-01T00:05:00Z\n"
-      "amounts in USD\n"
-      "\n"
-      "PROJECT   ENVIRONMENT  MODEL  WHAT                           UNIT              QUANTITY"
-      "  UNIT PRICE              LIST               NET  PAYABLE\n"
-      "vision    production   llama  on_demand compute              CE-Hours  100.123456789012"
-      "        0.02  2.00246913578024  2.00246913578024     2.00\n"
-      "vision    production   llama  correction: on_demand compute  CE-Hours               2.5"
-      "        0.02              0.05              0.05     0.05\n"
-      "subtotal                                                                               "
-      "                                                     2.05\n"
-      "VAT 19 %                                                                               "
-      "                                                     0.39\n"
-      "total                                                                                  "
-      "                                                     2.44\n");
+  EXPECT_EQ(to_plain_text(*issued),
+            "Invoice inv-1\n"
+            "from       Lab, Inc.\n"
+            "to         acme\n"
+            "usage      2025-03-01T00:00:00Z to 2025-04-01T00:00:00Z (not included)\n"
+            "issued     2025-04-01T00:05:00Z\n"
+            "amounts in USD\n"
+            "\n"
+            "PROJECT   ENVIRONMENT  MODEL  WHAT                           UNIT           "
+            "   QUANTITY  UNIT PRICE           LIST            NET  PAYABLE\n"
+            "vision    production   llama  on_demand compute              CE-Hours  100.1"
+            "23456789012        0.02  2.00246913578  2.00246913578     2.00\n"
+            "vision    production   llama  correction: on_demand compute  CE-Hours       "
+            "        2.5        0.02           0.05           0.05     0.05\n"
+            "subtotal                                                                    "
+            "                                                          2.05\n"
+            "VAT 19 %                                                                    "
+            "                                                          0.39\n"
+            "total                                                                       "
+            "                                                          2.44\n");
 }
 
 TEST(Documents, csv_and_json_hold_every_line_and_the_total) {

@@ -261,6 +261,27 @@ TEST(Rater, what_is_not_sold_or_has_no_price_is_refused_and_nothing_charged) {
           .ok());
 }
 
+TEST(Rater, a_record_that_is_refused_moves_no_tier) {
+  PriceTerms terms;
+  Price reserved;
+  reserved.purchase_model = PurchaseModel::reservation;
+  reserved.tiers = {{0, money("2")}, {1'000, money("1")}};
+  terms.prices = {reserved};
+  Tables tables = tables_of(card("1"), terms);
+  ASSERT_TRUE(tables.add(*PriceTable::compile(card("1", "2025-03-02T00:00:00Z", 2))).ok());
+  const Rater rater(tables, {usd, {0}});
+  TierCounters counters;
+  std::vector<Charge> charges;
+  Usage across = usage("a", at("2025-03-01T20:00:00Z"), at("2025-03-02T01:00:00Z"), 1000);
+  across.terms.purchase_model = PurchaseModel::reservation;
+  EXPECT_FALSE(rater.rate(across, charges, &counters).ok());
+  EXPECT_TRUE(charges.empty());
+  Usage inside = across;
+  inside.to = at("2025-03-01T22:00:00Z");
+  ASSERT_TRUE(rater.rate(inside, charges, &counters).ok());
+  EXPECT_EQ(total_of(charges, usd).net, money("3"));
+}
+
 TEST(Quote, a_task_that_runs_as_quoted_costs_what_the_quote_said) {
   PriceTerms terms;
   terms.zone = "Europe/Berlin";

@@ -1,6 +1,9 @@
 // What to buy, FOCUS files, costs by group, and invoices to send.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <thread>
 
 #include "app/loam/invoice_pdf.hpp"
 #include "billing/focus.hpp"
@@ -63,7 +66,7 @@ TEST(Advise, shows_the_three_accounts_and_draws_them) {
   EXPECT_NE(advise.out.find("Commit to 6 and run the rest on demand."), std::string::npos);
   EXPECT_NE(advise.out.find("base 2, average 5.666, valley 2, peak 10"), std::string::npos)
       << advise.out;
-  EXPECT_NE(advise.out.find("all committed         10       312.00             +40.00"),
+  EXPECT_NE(advise.out.find("all committed         10    312.00             +40.00"),
             std::string::npos)
       << advise.out;
   const std::string picture = Folder::text(folder.at("use.svg"));
@@ -183,6 +186,50 @@ TEST_F(DaemonTest, costs_are_grouped_exported_and_invoiced) {
   EXPECT_NE(text.out.find("1.50\n"), std::string::npos) << text.out;
   EXPECT_NE(loam({"invoice", "show", "inv-1", "--format", "csv"}).out.find("inv-1,,total"),
             std::string::npos);
+}
+
+TEST_F(DaemonTest, a_trial_compares_sizes) {
+  auto trial = std::async(std::launch::async, [this] {
+    return loam({"trial", "--tenant", "acme", "--sizes", "10,40", "--units", "500", "--json", "--",
+                 "./train"});
+  });
+  // 10 CE take an hour, 40 CE a quarter of an hour and a little: dearer and faster.
+  for (const auto& [task, run_time] :
+       {std::pair{TaskId{1}, Duration::minutes(60)}, std::pair{TaskId{2}, Duration::minutes(18)}}) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    for (bool placed = false; !placed && std::chrono::steady_clock::now() < end;) {
+      daemon.read([&, id = task](const engine::State& state, Instant) {
+        placed = state.tasks.count(id) != 0 && !state.tasks.at(id).leases.empty();
+      });
+      if (!placed) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    daemon.start(task);
+    daemon.clock.advance(run_time);
+    daemon.end(task);
+  }
+  const Ran ran = trial.get();
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.out,
+            "{\"trials\":[{\"ce\":\"10\",\"task\":\"t1\",\"outcome\":\"succeeded\","
+            "\"run_ms\":3600000,\"cost\":\"0.2\",\"cost_per_unit\":\"0.0004\"},"
+            "{\"ce\":\"40\",\"task\":\"t2\",\"outcome\":\"succeeded\",\"run_ms\":1080000,"
+            "\"cost\":\"0.24\",\"cost_per_unit\":\"0.00048\"}],"
+            "\"cheapest\":\"10\",\"fastest\":\"40\"}\n");
+}
+
+TEST_F(DaemonTest, a_trial_says_what_is_wrong_before_anything_runs) {
+  const auto fault = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"trial", "--tenant", "acme"});
+    words.insert(words.end(), {"--", "x"});
+    return loam(words).err;
+  };
+  EXPECT_NE(fault({}).find("--sizes 10,20,40"), std::string::npos);
+  EXPECT_NE(fault({"--sizes", "10,10"}).find("given twice"), std::string::npos);
+  EXPECT_NE(fault({"--sizes", "10,much"}).find("'much'"), std::string::npos);
+  EXPECT_NE(fault({"--sizes", "10", "--units", "0"}).find("0 units"), std::string::npos);
+  EXPECT_NE(loam({"trial", "--tenant", "acme", "--sizes", "10"}).err.find("program"),
+            std::string::npos);
+  daemon.read([](const engine::State& state, Instant) { EXPECT_TRUE(state.tasks.empty()); });
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ namespace {
 
 std::vector<Section> made() {
   std::vector<Command> tasks = request_commands();
+  for (Command& command : trial_commands()) tasks.push_back(std::move(command));
   for (Command& command : task_commands()) tasks.push_back(std::move(command));
   std::vector<Command> money = money_commands();
   for (Command& command : spending_commands()) money.push_back(std::move(command));

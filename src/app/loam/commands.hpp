@@ -6,6 +6,7 @@
 namespace loam::cli {
 
 std::vector<Command> request_commands();  // quote, run, submit
+std::vector<Command> trial_commands();    // trial
 std::vector<Command> task_commands();     // ps, show, logs, stop, pause, resume, top
 std::vector<Command> device_commands();
 std::vector<Command> tenant_commands();
