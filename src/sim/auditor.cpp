@@ -499,7 +499,7 @@ void Auditor::check_nothing_idles() {
       if (book.spec.request.ce) return;
       continue;
     }
-    if (!fits_somewhere(book.spec, ce, memory, false)) return;   // it holds the queue
+    if (!fits_somewhere(book.spec, ce, memory, false)) return;  // it holds the queue
     const TenantBook& tenant = tenants_.at(book.tenant.value - 1);
     const Quota& quota = tenant.spec.quota;
     const bool over = (quota.ce && tenant.ce_used + ce > *quota.ce) ||

@@ -248,9 +248,9 @@ Result<int> sim_jobs(Session& session, const Arguments& arguments) {
 OptionGroup sim_jobs_options() {
   return {"Job traces",
           {{"--devices", "N", "identical devices in the pool"},
-           {"--discipline", "D", "the order of tasks; several give a table (default: blind)",
-            Option::Kind::list,
-            "fifo priority drf mlfq blind semi_blind easy conservative any sjf srtf srsf las2"},
+           {"--discipline", "D",
+            "the order: fifo, drf, easy, semi_blind, …; may be given again (default: blind)",
+            Option::Kind::list},
            {"--preemption-cost", "TIME", "device time that a preempted task owes when it resumes"},
            {"--limit-factor", "A..B",
             "stated limits are so many times the length, drawn evenly by seed (default: 1..10)"}}};

@@ -16,8 +16,8 @@ struct TaskPlaces {
   std::string temporary_directory;
   std::string notice_file;
   std::string metadata_url;  // empty: none
-  std::string slice_page;  // as the program sees it; empty: none
-  std::string preload;     // the guard for LD_PRELOAD; empty inside a sandbox and without a guard
+  std::string slice_page;    // as the program sees it; empty: none
+  std::string preload;       // the guard for LD_PRELOAD; empty inside a sandbox and without a guard
 };
 
 // "NAME=value", sorted by name. LOAM_* always win over the order's own; the defaults (PATH, HOME,

@@ -13,8 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto trace = sim::parse_availability("trace", text);
   if (trace.ok()) {
     LOAM_ASSERT(trace->gap.ms > 0 && !trace->available.empty());
-    const auto terms = schedule::spot::terms_of(trace->gap * 3, trace->gap * 6, trace->gap,
-                                                trace->gap, 317'000);
+    const auto terms =
+        schedule::spot::terms_of(trace->gap * 3, trace->gap * 6, trace->gap, trace->gap, 317'000);
     LOAM_ASSERT(terms.ok());
     const auto outcome =
         sim::run_spot(schedule::spot::Policy::reserve, *terms, trace->available, 0);
