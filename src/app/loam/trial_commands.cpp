@@ -5,6 +5,8 @@
 #include "app/loam/human.hpp"
 #include "app/loam/request.hpp"
 #include "app/loam/session.hpp"
+#include "base/money.hpp"
+#include "base/quantity.hpp"
 #include "billing/csv.hpp"
 
 namespace loam::cli {
