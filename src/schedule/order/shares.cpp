@@ -2,10 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "base/assert.hpp"
 
 namespace loam::schedule {
+namespace {
+
+// What is held counts as if it were held so much longer: enough that starts at one instant are
+// shared out, too little to outweigh a share that somebody missed.
+constexpr double held_ahead_ms = 10'000;
+
+}  // namespace
 
 void Shares::set_half_life(Duration half_life) {
   LOAM_ASSERT(half_life.ms > 0);
@@ -58,9 +66,11 @@ void Shares::release(TenantId tenant, const std::string& project, const Amounts&
 double Shares::share(const Usage& usage, Instant now) const {
   const std::array<double, dimensions> average = average_at(usage, now);
   double dominant = 0;
+  // A constant amount enters the average at this rate a millisecond.
+  const double ahead = held_ahead_ms * std::numbers::ln2 / half_life_ms_;
   for (std::size_t d = 0; d < dimensions; ++d) {
     if (capacity_.values[d] == 0) continue;
-    const double had = average[d] + static_cast<double>(usage.held.values[d]);
+    const double had = average[d] + static_cast<double>(usage.held.values[d]) * ahead;
     dominant = std::max(dominant, had / static_cast<double>(capacity_.values[d]));
   }
   return dominant / usage.weight;

@@ -29,8 +29,9 @@ class Shares {
   void charge(TenantId tenant, const std::string& project, const Amounts& amounts, Instant now);
   void release(TenantId tenant, const std::string& project, const Amounts& amounts, Instant now);
 
-  // The dominant share: the largest, over the dimensions, of what is held plus what was held on
-  // average lately, over the capacity and the weight. The least is served first.
+  // The dominant share: the largest, over the dimensions, of what was held on average lately, with
+  // what is held now counted a little ahead, over the capacity and the weight. The least is served
+  // first.
   double of(TenantId tenant, Instant now) const;
   double of(TenantId tenant, const std::string& project, Instant now) const;
 
