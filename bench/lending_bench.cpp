@@ -86,10 +86,10 @@ void measure_finite(const Replayed& replayed, Report& report) {
       sim::replay_lending(replayed.services, jobs, replayed.weeks, settings);
   const std::int64_t all = replayed.exclusive_devices + training_devices;
   settings.lending = Lending::forecast_and_turns;
-  std::int64_t low = all / 3;
+  std::int64_t low = all / 2;
   std::int64_t high = all;
   LendingOutcome best;
-  while (high - low > std::max<std::int64_t>(all / 50, 1)) {
+  while (high - low > 1) {
     settings.devices = low + (high - low) / 2;
     report.progress("finite work on " + std::to_string(settings.devices) + " devices");
     const LendingOutcome tried =
