@@ -110,7 +110,7 @@ LOAM_DATA_BENCHMARK(order, {{"order.reference_deviation", "%", at_most(0.1)},
                             {"order.semi_blind_220_preemptions", "ratio", at_most(1)}}) {
   LOAM_CHECK(measure_references(report));
   LOAM_CHECK(measure_unknown(report, "blind", 1));
-  return measure_unknown(report, "semi_blind", 10);
+  return measure_unknown(report, "semi_blind", 5);
 }
 
 // A full pool and a queue of which nothing fits: tenants, projects, levels and sizes as they come.
