@@ -316,9 +316,30 @@ std::optional<Pool::Inside::Best> Pool::Inside::top(Shape& shape, const Touched&
   return best;
 }
 
-// A node drawn from all that fit: the least of their draws, which needs no order of states.
+bool Pool::Inside::same_worth(Shape& shape) {
+  std::int64_t worth = 0;
+  for (KindIndex kind = 0; kind < kinds.size(); ++kind) {
+    const KindNeed& want = need(shape, kind);
+    if (!want.possible) continue;
+    if (worth != 0 && want.worth != worth) return false;
+    worth = want.worth;
+  }
+  return true;
+}
+
+// A node drawn from all that fit. Where few do, it is the least of their draws, which needs no
+// order of states.
 std::optional<Pool::Inside::Best> Pool::Inside::drawn(Shape& shape, const Touched& touched) {
   std::optional<Best> best;
+  // Where every kind costs the pool the same, nodes are drawn until one fits.
+  constexpr std::uint64_t draws_max = 256;
+  const std::uint64_t draws = kinds.size() == 1 || same_worth(shape) ? draws_max : 0;
+  for (std::uint64_t i = 0; i < draws; ++i) {
+    const std::uint64_t at = draw(options.placement.seed, changes, i) % nodes.size();
+    if (!nodes[at].known || touched.contains(at + 1)) continue;
+    const NodeState& state = states.at(nodes[at].state);
+    if (choose(shape, state.site, state.view(), 0, chosen_)) return Best{{}, at + 1};
+  }
   for (const StateRef ref : states.live()) {
     const NodeState& state = states.at(ref);
     const auto rank = choose(shape, state.site, state.view(), 0, chosen_);

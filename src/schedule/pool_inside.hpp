@@ -181,6 +181,7 @@ struct Pool::Inside {
   void take_all(Shape& shape);
   std::optional<Best> top(Shape& shape, const Touched& touched);
   std::optional<Best> drawn(Shape& shape, const Touched& touched);
+  bool same_worth(Shape& shape);  // whatever kind is taken
 
   std::vector<Scored> scored_;  // direct-mapped by hash: values of states that were only thought of
   std::vector<DeviceSlot> after_;
