@@ -48,15 +48,18 @@ struct Bench {
 
   explicit Bench(std::uint64_t devices) {
     std::vector<engine::Submission> batch;
-    batch.push_back(
-        {AttachNode{"n1", "here", MilliCpu{64'000}, Mebibytes{524'288}}, actor, {}, {}});
+    constexpr std::uint64_t devices_a_node = 8;
     for (std::uint64_t i = 0; i < devices; ++i) {
+      const std::string node = "n" + std::to_string(i / devices_a_node);
+      if (i % devices_a_node == 0)
+        batch.push_back(
+            {AttachNode{node, "here", MilliCpu{64'000}, Mebibytes{524'288}}, actor, {}, {}});
       DeviceFacts facts;
       facts.uuid = "gpu-" + std::to_string(i);
       facts.type = "a100";
       facts.memory = Mebibytes{80 * 1024};
       facts.factors = {MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}};
-      batch.push_back({AttachDevice{"n1", facts}, actor, {}, {}});
+      batch.push_back({AttachDevice{node, facts}, actor, {}, {}});
     }
     RateCard card;
     card.on_demand = Money(Money::units_per_one / 50, Currency("USD"));

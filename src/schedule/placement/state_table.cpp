@@ -13,6 +13,14 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 32);
 }
 
+// Dead states that are kept: fewer where nodes have many devices, so that memory stays bounded by
+// slots (some 50 MB), not by states.
+std::size_t dead_kept_max(std::size_t slots) {
+  constexpr std::size_t slots_max = 2'000'000;
+  constexpr std::size_t states_max = 16'384;
+  return std::min(states_max, slots_max / std::max<std::size_t>(1, slots));
+}
+
 bool equal(const NodeState& state, std::uint32_t site, const NodeView& view) {
   return state.site == site && state.cpu_milli == view.cpu_milli &&
          state.memory_mib == view.memory_mib &&
@@ -74,7 +82,7 @@ void StateTable::drop_dead() {
     NodeState& state = states_[i];
     if (!state.used || !state.nodes.empty()) continue;
     state.used = false;
-    state.slots.clear();
+    state.slots = {};
     state.value_epoch = 0;
     ++state.generation;
     unused_.push_back(i);
@@ -90,7 +98,7 @@ void StateTable::trim_births() {
 }
 
 StateRef StateTable::add(std::uint64_t node, std::uint32_t site, const NodeView& view) {
-  if (known_ > 2 * live_.size() + 16'384) drop_dead();
+  if (known_ > 2 * live_.size() + dead_kept_max(view.slots.size())) drop_dead();
   if (index_.size() < 2 * (known_ + 1)) grow_index();
   const std::uint64_t hash = hash_of(view, site);
   const std::size_t at = slot_of(site, view, hash);
