@@ -38,10 +38,41 @@ class MoveSearch {
   }
 
   void consider(std::uint64_t node, const Leavers& leavers) {
-    if (tries_left_ <= 0 || !makes_room(node, leavers)) return;
-    // Equal residents of equal nodes make equal plans.
-    std::string key = std::to_string(in_.nodes[node - 1].state.index);
+    if (!makes_room(node, leavers)) return;
+    Candidate candidate{0, node, leavers};
     for (const Resident* resident : leavers) {
+      for (const Placement& slice : resident->place.slices) candidate.moved += slice.share.value;
+      candidate.moved += resident->place.hosts.front().cpu.value / 16;  // as nodes are compared
+    }
+    candidates_.push_back(std::move(candidate));
+  }
+
+  // Those that move least are weighed first: they find another place most easily.
+  std::optional<MovePlan> best() {
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.moved < b.moved; });
+    const auto looked_at_max = static_cast<std::size_t>(8 * tries_left_);  // equal ones included
+    if (candidates_.size() > looked_at_max) candidates_.resize(looked_at_max);
+    for (const Candidate& candidate : candidates_) {
+      if (tries_left_ <= 0) break;
+      if (!seen_.insert(key_of_plan(candidate)).second) continue;
+      --tries_left_;
+      weigh(candidate.node, candidate.leavers);
+    }
+    return std::move(best_);
+  }
+
+ private:
+  struct Candidate {
+    std::int64_t moved = 0;
+    std::uint64_t node = 0;
+    Leavers leavers;
+  };
+
+  // Equal residents of equal nodes make equal plans.
+  std::string key_of_plan(const Candidate& candidate) const {
+    std::string key = std::to_string(in_.nodes[candidate.node - 1].state.index);
+    for (const Resident* resident : candidate.leavers) {
       key += '#' + key_of(resident->demand);
       std::vector<std::int64_t> levels;
       for (const Placement& slice : resident->place.slices)
@@ -49,14 +80,9 @@ class MoveSearch {
       std::sort(levels.begin(), levels.end());
       for (const std::int64_t level : levels) key += '@' + std::to_string(level);
     }
-    if (!seen_.insert(std::move(key)).second) return;
-    --tries_left_;
-    weigh(node, leavers);
+    return key;
   }
 
-  std::optional<MovePlan> best() { return std::move(best_); }
-
- private:
   // By figures alone: would the demand fit on the node without them?
   bool makes_room(std::uint64_t node, const Leavers& leavers) {
     const NodeEntry& entry = in_.nodes[node - 1];
@@ -115,6 +141,7 @@ class MoveSearch {
   const Demand& demand_;
   Shape shape_;
   std::int64_t tries_left_;
+  std::vector<Candidate> candidates_;
   std::set<std::string> seen_;
   std::optional<MovePlan> best_;
 };
@@ -162,6 +189,10 @@ std::optional<UnitPlacement> Mover::make_room(const Demand& demand, std::int64_t
                                               std::int64_t& moves) {
   const std::int64_t milli = demand.share ? demand.share->value : whole_device.value;
   if (demand.devices == 0 || milli * demand.devices < half_device) return std::nullopt;
+  // What found nothing a moment ago is not searched for again.
+  constexpr std::uint64_t placements_between = 48;
+  const auto [failed, fresh] = failed_at_.try_emplace(key_of(demand), 0);
+  if (!fresh && last_id_ < failed->second + placements_between) return std::nullopt;
   ByNode by_node;
   for (const auto& [node, residents] : by_node_) {
     std::vector<const Resident*>& list = by_node[node];
@@ -170,7 +201,11 @@ std::optional<UnitPlacement> Mover::make_room(const Demand& demand, std::int64_t
   MoveOptions options;
   options.moves_max = std::min<std::int64_t>(2, moves_max);
   const auto found = plan(pool_, by_node, demand, options);
-  if (!found) return std::nullopt;
+  if (!found) {
+    failed->second = last_id_;
+    return std::nullopt;
+  }
+  failed_at_.erase(failed);
   for (const Move& move : found->moves) {
     std::vector<Resident>& from = by_node_[move.from.hosts.front().node.value];
     const auto at = std::find_if(from.begin(), from.end(), [&](const Resident& resident) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "schedule/pool.hpp"
@@ -32,8 +33,8 @@ struct MovePlan {
 };
 
 struct MoveOptions {
-  std::int64_t moves_max = 2;      // of one plan; more than 2 are never tried
-  std::int64_t tries_max = 2'000;  // plans weighed; bounds the work
+  std::int64_t moves_max = 2;    // of one plan; more than 2 are never tried
+  std::int64_t tries_max = 128;  // plans weighed, smallest moves first; bounds the work
 };
 
 // The plan of one move, else of two from one node, after which `demand` fits, with the least loss
@@ -50,7 +51,8 @@ class Mover {
 
   void add(const Demand& demand, const UnitPlacement& place);
   // Where a demand of at least half a device does not fit: makes the best plan's moves, at most
-  // `moves_max`, adds their number to `moves`, and returns the place (not yet taken).
+  // `moves_max`, adds their number to `moves`, and returns the place (not yet taken). A demand for
+  // which nothing was found is searched for again only some dozens of placements later.
   std::optional<UnitPlacement> make_room(const Demand& demand, std::int64_t moves_max,
                                          std::int64_t& moves);
 
@@ -58,6 +60,7 @@ class Mover {
   Pool& pool_;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, std::vector<Resident>> by_node_;
+  std::map<std::string, std::uint64_t> failed_at_;  // by demand: last_id_ then
 };
 
 }  // namespace loam::schedule
