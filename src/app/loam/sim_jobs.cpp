@@ -129,12 +129,6 @@ Result<Mean> run_discipline(Session& session, const Asked& asked, const std::str
   return mean;
 }
 
-std::string fixed(double value, int decimals) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(decimals) << value;
-  return text.str();
-}
-
 std::string json_of(const Mean& mean, const Asked& asked) {
   const auto field = [&](const char* name, double total, int decimals) {
     return ",\"" + std::string(name) + "\":" + fixed(mean.of(total), decimals);

@@ -1,5 +1,4 @@
 // loam sim: placement traces in the openb format, and in the plain CSV.
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
@@ -11,12 +10,6 @@
 
 namespace loam::cli {
 namespace {
-
-std::string fixed(double value, int decimals) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
-}
 
 // "1.3" is 130 %.
 Result<std::int64_t> percent_of(const Arguments& arguments, std::string_view key,
@@ -44,8 +37,7 @@ Result<sim::PlacementRun> run_of(const Arguments& arguments) {
   sim::PlacementRun run;
   LOAM_TRY(policy, policy_of(arguments));
   run.pool.placement = policy;
-  run.pool.mix = arguments.text("mix", "online") == "known" ? schedule::MixSource::known
-                                                            : schedule::MixSource::online;
+  run.pool.mix = mix_of(arguments);
   LOAM_TRY(moves, parse_decimal(arguments.text("moves", "0"), 0, 1'000'000, "moves"));
   run.moves_max = moves;
   LOAM_TRY(arrivals, percent_of(arguments, "arrivals", "1.3"));

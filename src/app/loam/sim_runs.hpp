@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/loam/command.hpp"
+#include "schedule/pool.hpp"
 
 namespace loam::cli {
 
@@ -24,6 +25,12 @@ OptionGroup sim_spot_options();
 
 // Adds the seeds that `text` names: "7", or "1..200" with both ends taken.
 Result<void> add_seeds(const std::string& text, std::vector<std::uint64_t>& seeds);
+
+// --mix: how the pool knows what is asked for; learnt online where nobody says.
+schedule::MixSource mix_of(const Arguments& arguments);
+
+// "12.50": with so many decimals.
+std::string fixed(double value, int decimals);
 
 // Writes `text` to the file named by option `key` ("json", "csv"); nothing where it is not given.
 Result<void> write_result(const Arguments& arguments, std::string_view key, Session& session,

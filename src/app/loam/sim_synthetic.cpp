@@ -1,5 +1,4 @@
 // loam sim: a made-up pool in steady churn.
-#include <cstdio>
 
 #include "app/loam/session.hpp"
 #include "app/loam/sim_runs.hpp"
@@ -7,23 +6,12 @@
 #include "sim/trace/synthetic.hpp"
 
 namespace loam::cli {
-namespace {
-
-std::string fixed(double value, int decimals) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
-}
-
-}  // namespace
-
 Result<int> sim_synthetic(Session& session, const Arguments& arguments) {
   LOAM_TRY(synthetic, sim::parse_synthetic(arguments.text("synthetic")));
   schedule::PoolOptions options;
   LOAM_TRY(policy, schedule::parse_placement_policy(arguments.text("policy", "packing_value")));
   options.placement.policy = policy;
-  options.mix = arguments.text("mix", "online") == "known" ? schedule::MixSource::known
-                                                           : schedule::MixSource::online;
+  options.mix = mix_of(arguments);
   const std::string otherwise = std::to_string(sim::scored_max_default);
   LOAM_TRY(scored,
            parse_decimal(arguments.text("scored-max", otherwise), 0, 10'000'000, "scored-max"));

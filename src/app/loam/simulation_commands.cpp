@@ -1,5 +1,6 @@
 // scenario, sim: behaviour on the simulator, without a daemon.
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <limits>
 
@@ -37,6 +38,17 @@ Result<void> add_seeds(const std::string& text, std::vector<std::uint64_t>& seed
     return invalid("'" + text + "' are too many seeds", "run at most " + std::to_string(seeds_max));
   for (std::uint64_t seed = first; seed <= last; ++seed) seeds.push_back(seed);
   return {};
+}
+
+schedule::MixSource mix_of(const Arguments& arguments) {
+  return arguments.text("mix") == "known" ? schedule::MixSource::known
+                                          : schedule::MixSource::online;
+}
+
+std::string fixed(double value, int decimals) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
 }
 
 Result<void> write_result(const Arguments& arguments, std::string_view key, Session& session,
