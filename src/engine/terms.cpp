@@ -192,6 +192,16 @@ std::int64_t members_on(const State& state, const Node& node, const schedule::De
   return members;
 }
 
+// What besides size may keep a task out is named: no list of devices shows it.
+std::string no_fit_words(const TaskSpec& spec) {
+  std::string words = "no device of this pool could ever hold this task";
+  if (spec.gang > 1) words += ", " + std::to_string(spec.gang) + " members at once";
+  if (!spec.request.region.empty()) words += ", in region '" + spec.request.region + "'";
+  for (const std::string& label : spec.request.labels)
+    words += ", on a node labelled '" + label + "'";
+  return words;
+}
+
 // Whether an empty pool has room for all members, so that a gang larger than the pool is refused
 // instead of waiting for ever. O(devices) for a gang.
 bool gang_could_fit(const State& state, const schedule::Demand& demand, std::int64_t gang) {
@@ -237,7 +247,7 @@ HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const
   const std::int64_t devices = wanted.demand.devices;
   if (fits.empty() || !gang_could_fit(state, wanted.demand, spec.gang)) {
     return {{},
-            Reject{RejectCode::does_not_fit, "no device of this pool could ever hold this task",
+            Reject{RejectCode::does_not_fit, no_fit_words(spec),
                    "see what there is with: loam device list; then ask for less"}};
   }
   if (auto reject = beyond_quota(tenant, spec.gang * devices, fits)) return {{}, std::move(reject)};

@@ -189,6 +189,11 @@ Result<void> check_text(const Arguments& arguments) {
   return {};
 }
 
+// "4 × " where a task gets several slices alike: of a gang, or of devices that act as one.
+std::string slices_text(const api::QuoteView& quote) {
+  return quote.devices > 1 ? std::to_string(quote.devices) + " × " : std::string();
+}
+
 std::string when_it_starts(const api::QuoteView& quote) {
   return quote.starts_now ? "now" : "later";
 }
@@ -330,8 +335,8 @@ std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& aske
            "for " + human_duration(quote.limit_ms) + "; set aside first, what is left comes back") +
       line("starts    ", numbers[2],
            quote.starts_now ? "on " + where : "waits: " + quote.waits_for);
-  text += "\n" + facts_text({{"gets", percent(quote.share) + " of " + where + ", " +
-                                          memory_text(quote.memory_mib) +
+  text += "\n" + facts_text({{"gets", slices_text(quote) + percent(quote.share) + " of " + where +
+                                          ", " + memory_text(quote.memory_mib) +
                                           " of device memory = " + quote.ce + " CE"},
                              {"billed", quote.billable_ce + " CE: the greater of the CE and " +
                                             quote.ce_per_gibibyte + " CE for each GiB"},
@@ -348,7 +353,8 @@ std::string quote_line(const api::QuoteView& quote) {
          " in " + human_duration(quote.limit_ms) + ", " +
          (quote.starts_now ? "starts now on " + printable(quote.device)
                            : "waits: " + printable(quote.waits_for)) +
-         " (" + percent(quote.share) + ", " + memory_text(quote.memory_mib) + ")";
+         " (" + slices_text(quote) + percent(quote.share) + ", " + memory_text(quote.memory_mib) +
+         ")";
 }
 
 }  // namespace loam::cli
