@@ -1,4 +1,5 @@
-#include <regex>
+#include <gmock/gmock.h>
+
 #include <set>
 
 #include "api/fixture.hpp"
@@ -19,8 +20,8 @@ TEST_F(ServiceTest, backup_and_reload_say_what_they_did) {
 
 // Every line of the exposition format as its description has it.
 void expect_exposition(const std::string& text) {
-  const std::regex sample(
-      R"re([a-z_]+(\{[a-z_]+="([^"\\]|\\.)*"(,[a-z_]+="([^"\\]|\\.)*")*\})? (-?[0-9.e+-]+|NaN|\+Inf))re");
+  constexpr const char* sample =
+      R"re([a-z_]+(\{[a-z_]+="([^"\\]|\\.)*"(,[a-z_]+="([^"\\]|\\.)*")*\})? (-?[0-9.e+-]+|NaN|\+Inf))re";
   std::set<std::string> families;
   std::string family;
   std::size_t begin = 0;
@@ -35,7 +36,7 @@ void expect_exposition(const std::string& text) {
       continue;
     }
     if (line.starts_with("# HELP ")) continue;
-    EXPECT_TRUE(std::regex_match(line, sample)) << line;
+    EXPECT_THAT(line, ::testing::MatchesRegex(sample));
     EXPECT_TRUE(line.starts_with(family)) << line << " is not of " << family;
   }
 }

@@ -356,15 +356,16 @@ TEST(Quantum, TheSwitchCostBoundsItFromBelowAndTheWaitFromAbove) {
 }  // namespace
 }  // namespace loam::schedule
 
-// Every allocation of this program is counted.
-void* operator new(std::size_t bytes) {
+// Every allocation of this program is counted. Not inlined: the compiler would see malloc meet
+// delete, and warn.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++loam::schedule::allocations;
   if (void* memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
