@@ -1,13 +1,14 @@
 #include "guard/memory.hpp"
 
+#include <linux/futex.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
-#include "guard/devices.hpp"
 #include "guard/lock.hpp"
 
 namespace loam::guard {
@@ -18,140 +19,180 @@ namespace {
 // they meet only in the page's compare-and-swap.)
 pthread_mutex_t change_lock = PTHREAD_MUTEX_INITIALIZER;
 
-struct SvmEntry {
-  SvmEntry* next;
+// Addresses known, in a table that doubles when full: the cost of one does not grow with their
+// number.
+struct Entry {
+  Entry* next;
   void* address;
   Holding holding;
 };
-pthread_mutex_t svm_lock = PTHREAD_MUTEX_INITIALIZER;
-constexpr std::size_t svm_buckets = 1024;
-SvmEntry* svm_table[svm_buckets] = {};
+pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+Entry** table = nullptr;
+std::size_t buckets = 0;
+std::size_t entries_known = 0;
+constexpr std::size_t first_buckets = 1024;
 
 // A forked child holds nothing: what its parent allocated is the parent's.
 void forget_in_child() {
   const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   std::memcpy(&change_lock, &fresh, sizeof fresh);
-  std::memcpy(&svm_lock, &fresh, sizeof fresh);
-  std::memset(static_cast<void*>(svm_table), 0, sizeof svm_table);
+  std::memcpy(&table_lock, &fresh, sizeof fresh);
+  table = nullptr;
+  buckets = 0;
+  entries_known = 0;
 }
 
-bool add(Page& page, std::uint32_t device, std::uint64_t bytes) {
-  const std::uint64_t limit =
-      __atomic_load_n(&page.limits().device[device].memory_bytes, __ATOMIC_SEQ_CST);
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    {
-      const Locked locked(change_lock);
-      const std::uint64_t held = loam_book_held(&page.counters(), device, page.slot());
-      if (bytes <= UINT64_MAX - held &&
-          loam_book_change(&page.counters(), device, page.slot(), held + bytes, limit))
-        return true;
+[[gnu::constructor]] void forget_after_fork() {
+  at_fork_in_child(&forget_in_child);
+}
+
+std::size_t bucket_of(const void* address, std::size_t count) {
+  // Fibonacci hashing spreads addresses, whose low bits are alike.
+  const std::uint64_t hash = reinterpret_cast<std::uintptr_t>(address) * 0x9e3779b97f4a7c15ull;
+  return static_cast<std::size_t>(hash >> 32) & (count - 1);
+}
+
+// Under the table's lock. Keeps the old table where memory is short.
+bool make_room() {
+  if (table && entries_known < buckets) return true;
+  const std::size_t wider = table ? buckets * 2 : first_buckets;
+  auto** const fresh = static_cast<Entry**>(std::calloc(wider, sizeof(Entry*)));
+  if (!fresh) return table != nullptr;
+  for (std::size_t i = 0; i < buckets; ++i)
+    for (Entry* entry = table[i]; entry;) {
+      Entry* const next = entry->next;
+      Entry*& head = fresh[bucket_of(entry->address, wider)];
+      entry->next = head;
+      head = entry;
+      entry = next;
     }
-    // Perhaps a killed process still stands in the book.
-    if (attempt == 0) page.reclaim_dead();
-  }
-  __atomic_add_fetch(&page.counters().device[device].memory.refusals, 1u, __ATOMIC_SEQ_CST);
-  return false;
+  std::free(static_cast<void*>(table));
+  table = fresh;
+  buckets = wider;
+  return true;
 }
 
-void take_off(Page& page, std::uint32_t device, std::uint64_t bytes) {
+void count_kind(Page& page, std::uint32_t entry, std::uint32_t kind, std::int64_t bytes) {
+  std::uint64_t& word = page.own(entry).kind_bytes[kind < LOAM_MEMORY_KINDS ? kind : 7];
+  const std::uint64_t now = __atomic_load_n(&word, __ATOMIC_RELAXED);
+  __atomic_store_n(&word, now + static_cast<std::uint64_t>(bytes), __ATOMIC_RELAXED);
+}
+
+bool take_now(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_t kind) {
+  const std::uint64_t limit = loam_quota_bytes(&page.limits().device[entry]);
   const Locked locked(change_lock);
-  const std::uint64_t held = loam_book_held(&page.counters(), device, page.slot());
-  loam_book_change(&page.counters(), device, page.slot(), held > bytes ? held - bytes : 0,
-                   LOAM_SLICE_NO_LIMIT);
+  const std::uint64_t held = loam_book_held(&page.counters(), entry, page.slot());
+  if (bytes > UINT64_MAX - held ||
+      !loam_book_change(&page.counters(), entry, page.slot(), held + bytes, limit))
+    return false;
+  count_kind(page, entry, kind, static_cast<std::int64_t>(bytes));
+  return true;
 }
 
-std::size_t bucket_of(const void* address) {
-  return (reinterpret_cast<std::uintptr_t>(address) >> 6) % svm_buckets;
+// Whether the quota would allow it if nothing of it were lent.
+bool is_ours_but_lent(const Page& page, std::uint32_t entry, std::uint64_t bytes) {
+  const loam_device_limits& limits = page.limits().device[entry];
+  const std::uint64_t lent = __atomic_load_n(&limits.lent_bytes, __ATOMIC_ACQUIRE);
+  const std::uint64_t own = __atomic_load_n(&limits.memory_bytes, __ATOMIC_ACQUIRE);
+  const std::uint64_t used =
+      __atomic_load_n(&page.counters().device[entry].memory.used, __ATOMIC_SEQ_CST);
+  return lent > 0 && bytes <= own && used <= own - bytes;
 }
 
-struct Tie {
-  Holding holding;
-  pid_t process;
-};
-
-void CL_CALLBACK object_gone(cl_mem, void* data) {
-  Tie* const tie = static_cast<Tie*>(data);
-  Page* const page = Page::of_process();
-  // An object of the parent that dies in a forked child was never the child's.
-  if (page && tie->process == ::getpid()) give_back(*page, tie->holding);
-  std::free(tie);
+// Tells the keeper what the owner needs and waits for its answers.
+bool take_back(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_t kind) {
+  loam_memory_book& book = page.counters().device[entry].memory;
+  const std::uint64_t until = now_ns() + reclaim_wait_ns;
+  bool taken = false;
+  for (;;) {
+    const std::uint32_t answers = __atomic_load_n(&book.answers, __ATOMIC_SEQ_CST);
+    taken = take_now(page, entry, bytes, kind);
+    const std::uint64_t now = now_ns();
+    if (taken || now >= until || !is_ours_but_lent(page, entry, bytes)) break;
+    loam_raise(&book.wanted_bytes,
+               __atomic_load_n(&book.used, __ATOMIC_SEQ_CST) + bytes);  // a mark to come up to
+    page.ring();
+    constexpr std::uint64_t ask_again_ns = 100'000'000;
+    const std::uint64_t most = until - now < ask_again_ns ? until - now : ask_again_ns;
+    timespec time{0, static_cast<long>(most)};
+    ::syscall(SYS_futex, &book.answers, FUTEX_WAIT, answers, &time, nullptr, 0);
+  }
+  return taken;
 }
 
 }  // namespace
 
-cl_int reserve(Page& page, cl_context context, std::uint64_t bytes, Holding* holding) {
-  at_fork_in_child(&forget_in_child);
-  *holding = Holding{0, bytes};
-  std::uint32_t entries = 0;
-  cl_int fault = CL_SUCCESS;
-  if (!page_entries(page, context, &entries, &fault)) return fault;
-  for (std::uint32_t device = 0; device < page.device_count(); ++device) {
-    if (!(entries >> device & 1u)) continue;
-    if (!add(page, device, bytes)) {
+bool take(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_t kind) {
+  if (take_now(page, entry, bytes, kind)) [[likely]]
+    return true;
+  // Perhaps a killed process still stands in the book.
+  page.reclaim_dead();
+  if (take_now(page, entry, bytes, kind)) return true;
+  if (is_ours_but_lent(page, entry, bytes) && take_back(page, entry, bytes, kind)) return true;
+  __atomic_add_fetch(&page.counters().device[entry].memory.refusals, 1u, __ATOMIC_SEQ_CST);
+  return false;
+}
+
+void take_off(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_t kind) {
+  const Locked locked(change_lock);
+  const std::uint64_t held = loam_book_held(&page.counters(), entry, page.slot());
+  const std::uint64_t fall = bytes < held ? bytes : held;
+  loam_book_change(&page.counters(), entry, page.slot(), held - fall, LOAM_SLICE_NO_LIMIT);
+  count_kind(page, entry, kind, -static_cast<std::int64_t>(fall));
+}
+
+bool take_all(Page& page, std::uint32_t entries, Holding* holding) {
+  holding->entries = 0;
+  for (std::uint32_t entry = 0; entry < page.device_count(); ++entry) {
+    if (!(entries >> entry & 1u)) continue;
+    if (!take(page, entry, holding->bytes, holding->kind)) {
       give_back(page, *holding);
-      return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+      return false;
     }
-    holding->entries |= 1u << device;
+    holding->entries |= 1u << entry;
   }
-  return CL_SUCCESS;
+  return true;
 }
 
 bool grow(Page& page, Holding* holding, std::uint64_t bytes) {
   if (bytes <= holding->bytes) return true;
-  const Holding more{0, bytes - holding->bytes};
-  Holding taken = more;
-  for (std::uint32_t device = 0; device < page.device_count(); ++device) {
-    if (!(holding->entries >> device & 1u)) continue;
-    if (!add(page, device, more.bytes)) {
-      give_back(page, taken);
-      return false;
-    }
-    taken.entries |= 1u << device;
-  }
+  Holding more = *holding;
+  more.bytes = bytes - holding->bytes;
+  if (!take_all(page, holding->entries, &more)) return false;
   holding->bytes = bytes;
   return true;
 }
 
 void give_back(Page& page, const Holding& holding) {
-  for (std::uint32_t device = 0; device < page.device_count(); ++device)
-    if (holding.entries >> device & 1u) take_off(page, device, holding.bytes);
+  for (std::uint32_t entry = 0; entry < page.device_count(); ++entry)
+    if (holding.entries >> entry & 1u) take_off(page, entry, holding.bytes, holding.kind);
 }
 
-cl_int tie_to(Page& page, cl_mem object, const Holding& holding) {
-  Tie* const tie = static_cast<Tie*>(std::malloc(sizeof(Tie)));
-  cl_int fault = CL_OUT_OF_HOST_MEMORY;
-  if (tie) {
-    *tie = Tie{holding, ::getpid()};
-    fault = driver().clSetMemObjectDestructorCallback
-                ? driver().clSetMemObjectDestructorCallback(object, &object_gone, tie)
-                : CL_OUT_OF_RESOURCES;
-  }
-  if (fault == CL_SUCCESS) return CL_SUCCESS;
-  // An object that cannot be followed is not handed out.
-  std::free(tie);
-  driver().clReleaseMemObject(object);
-  give_back(page, holding);
-  return fault;
-}
-
-bool remember_svm(void* address, const Holding& holding) {
-  SvmEntry* const entry = static_cast<SvmEntry*>(std::malloc(sizeof(SvmEntry)));
+bool remember(void* address, const Holding& holding) {
+  Entry* const entry = static_cast<Entry*>(std::malloc(sizeof(Entry)));
   if (!entry) return false;
-  const Locked locked(svm_lock);
-  SvmEntry*& head = svm_table[bucket_of(address)];
-  *entry = SvmEntry{head, address, holding};
+  const Locked locked(table_lock);
+  if (!make_room()) {
+    std::free(entry);
+    return false;
+  }
+  Entry*& head = table[bucket_of(address, buckets)];
+  *entry = Entry{head, address, holding};
   head = entry;
+  ++entries_known;
   return true;
 }
 
-bool forget_svm(void* address, Holding* holding) {
-  const Locked locked(svm_lock);
-  for (SvmEntry** link = &svm_table[bucket_of(address)]; *link; link = &(*link)->next) {
+bool forget(void* address, Holding* holding) {
+  const Locked locked(table_lock);
+  if (!table) return false;
+  for (Entry** link = &table[bucket_of(address, buckets)]; *link; link = &(*link)->next) {
     if ((*link)->address != address) continue;
-    SvmEntry* const entry = *link;
+    Entry* const entry = *link;
     *holding = entry->holding;
     *link = entry->next;
     std::free(entry);
+    --entries_known;
     return true;
   }
   return false;

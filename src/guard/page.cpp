@@ -51,6 +51,18 @@ bool is_whole(int fd, std::size_t bytes) {
   return ::fstat(fd, &facts) == 0 && facts.st_size >= static_cast<off_t>(bytes);
 }
 
+// Field 22 of /proc/self/stat (proc(5)); 0 where it cannot be read.
+std::uint64_t own_start_ticks() {
+  const File file{::open("/proc/self/stat", O_RDONLY | O_CLOEXEC)};
+  char text[1024] = {};
+  if (file.fd < 0 || ::read(file.fd, text, sizeof text - 1) <= 0) return 0;
+  // The program's name may hold blanks and parentheses: the last one ends it.
+  const char* at = std::strrchr(text, ')');
+  constexpr int fields_after_name = 20;
+  for (int i = 0; at && i < fields_after_name; ++i) at = std::strchr(at + 1, ' ');
+  return at ? std::strtoull(at + 1, nullptr, 10) : 0;
+}
+
 // Fork waits while a slot is being claimed: its lock must not travel into the child.
 void before_fork() {
   ::pthread_mutex_lock(&opening);
@@ -180,6 +192,7 @@ const char* Page::claim_slot(int fd) {
                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
     }
     __atomic_add_fetch(&counters_->slot[slot].claims, 1u, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&counters_->slot[slot].started_ticks, own_start_ticks(), __ATOMIC_SEQ_CST);
     __atomic_store_n(&counters_->slot[slot].pid, static_cast<std::uint64_t>(::getpid()),
                      __ATOMIC_SEQ_CST);
     return nullptr;

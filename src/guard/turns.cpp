@@ -23,8 +23,8 @@ constexpr std::uint32_t in_flight_max = 512;
 constexpr std::uint64_t ask_again_ns = 100'000'000;
 constexpr std::uint64_t say_after_ns = 10'000'000'000;
 
-// What this process has on one device. Guarded by `lock`.
-struct DeviceTurns {
+// What this process has on one lane of a device. Guarded by `lock`.
+struct LaneTurns {
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   std::uint32_t in_flight = 0;
   std::uint64_t outstanding_ns = 0;  // the estimates of what is in flight
@@ -33,16 +33,33 @@ struct DeviceTurns {
   std::uint32_t local_waiters = 0;
   std::uint64_t estimate_ns[kinds] = {};  // 0: never seen
 };
-DeviceTurns all_turns[LOAM_SLICE_DEVICES_MAX];
+LaneTurns all_turns[LOAM_SLICE_DEVICES_MAX][LOAM_LANES];
+
+// One lane of one of the page's devices.
+struct Place {
+  Page& page;
+  std::uint32_t device;
+  std::uint32_t lane;
+
+  LaneTurns& turns() const { return all_turns[device][lane]; }
+  loam_turn& turn() const { return page.counters().device[device].turn[lane]; }
+  loam_usage& usage() const { return page.counters().device[device].usage[lane]; }
+  loam_slot_lane& own() const { return page.own(device).lane[lane]; }
+  const loam_device_limits& limits() const { return page.limits().device[device]; }
+};
 
 void forget_in_child() {
-  for (DeviceTurns& turns : all_turns) {
-    const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-    std::memcpy(&turns.lock, &fresh, sizeof fresh);
-    turns.in_flight = 0;
-    turns.outstanding_ns = 0;
-    turns.local_waiters = 0;
-  }
+  for (auto& lanes : all_turns)
+    for (LaneTurns& turns : lanes) {
+      const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+      std::memcpy(&turns.lock, &fresh, sizeof fresh);
+      turns.in_flight = 0;
+      turns.outstanding_ns = 0;
+      turns.local_waiters = 0;
+    }
+}
+[[gnu::constructor]] void forget_after_fork() {
+  at_fork_in_child(&forget_in_child);
 }
 
 template <class Word>
@@ -56,15 +73,15 @@ void store(Word& word, Word value) {
 
 // Adds to the lease's books the time up to `now` in which any of its processes had work in flight
 // and that none of them has counted yet. This process still shows its own as in flight.
-void count_busy(const Page& page, std::uint32_t device, std::uint64_t now) {
-  loam_slice_counters& counters = page.counters();
+void count_busy(const Place& place, std::uint64_t now) {
+  loam_slice_counters& counters = place.page.counters();
   std::uint64_t begin = now;
   const std::uint32_t slots = std::min(load(counters.slots_used), LOAM_SLICE_SLOTS_MAX);
   for (std::uint32_t slot = 0; slot < slots; ++slot) {
-    const loam_slot_device& process = counters.slot[slot].device[device];
+    const loam_slot_lane& process = counters.slot[slot].device[place.device].lane[place.lane];
     if (load(process.in_flight) > 0) begin = std::min(begin, load(process.busy_since_ns));
   }
-  loam_usage& usage = counters.device[device].usage;
+  loam_usage& usage = place.usage();
   std::uint64_t until = load(usage.counted_until_ns);
   do {
     if (until >= now) return;
@@ -80,9 +97,8 @@ void sleep_on(const std::uint32_t& word, std::uint32_t seen, std::uint64_t most_
   ::syscall(SYS_futex, &word, FUTEX_WAIT | flags, seen, &time, nullptr, 0);
 }
 
-std::uint64_t quantum_of(const Page& page, std::uint32_t device) {
-  return std::clamp<std::uint64_t>(load(page.limits().device[device].quantum_ns), 100'000,
-                                   1'000'000'000);
+std::uint64_t quantum_of(const Place& place) {
+  return std::clamp<std::uint64_t>(load(place.limits().quantum_ns), 100'000, 1'000'000'000);
 }
 
 bool turn_is_over(const loam_turn& turn, std::uint64_t now) {
@@ -90,10 +106,9 @@ bool turn_is_over(const loam_turn& turn, std::uint64_t now) {
 }
 
 // Nothing of this process is on the device: if the turn is over, the keeper waits to hear of it.
-void fell_idle(const Page& page, std::uint32_t device, std::uint64_t now) {
-  store(page.own(device).in_flight, 0u);
-  const loam_turn& turn = page.counters().device[device].turn;
-  if (turn_is_over(turn, now)) page.ring();
+void fell_idle(const Place& place, std::uint64_t now) {
+  store(place.own().in_flight, 0u);
+  if (turn_is_over(place.turn(), now)) place.page.ring();
 }
 
 enum class Answer { admitted, no_turn, no_room, try_again };
@@ -101,22 +116,23 @@ enum class Answer { admitted, no_turn, no_room, try_again };
 // Under the device's lock. Counting the command first and looking at the turn afterwards is what
 // keeps the keeper and the process from missing each other: the keeper takes the turn first and
 // looks at the count afterwards.
-Answer try_admit(Page& page, std::uint32_t device, DeviceTurns& turns, std::uint64_t estimate,
-                 bool whatever_room, std::uint32_t state, std::uint64_t now) {
-  const loam_turn& turn = page.counters().device[device].turn;
+Answer try_admit(const Place& place, std::uint64_t estimate, bool whatever_room,
+                 std::uint32_t state, std::uint64_t now) {
+  const loam_turn& turn = place.turn();
+  LaneTurns& turns = place.turns();
   const std::uint64_t deadline = load(turn.deadline_ns);
   if ((state & LOAM_TURN_MASK) != LOAM_TURN_GRANTED || now >= deadline) return Answer::no_turn;
-  const std::uint64_t left = std::min(quantum_of(page, device), deadline - now);
+  const std::uint64_t left = std::min(quantum_of(place), deadline - now);
   const bool room =
       turns.in_flight == 0 || (turns.in_flight < in_flight_max && turns.outstanding_ns <= left);
   if (!room && !whatever_room) return Answer::no_room;
 
-  loam_slot_device& own = page.own(device);
+  loam_slot_lane& own = place.own();
   if (turns.in_flight == 0) store(own.busy_since_ns, now);
   store(own.in_flight, turns.in_flight + 1);
   if (load(turn.state) != state) {
     if (turns.in_flight == 0)
-      fell_idle(page, device, now);
+      fell_idle(place, now);
     else
       store(own.in_flight, turns.in_flight);
     return Answer::try_again;
@@ -127,26 +143,33 @@ Answer try_admit(Page& page, std::uint32_t device, DeviceTurns& turns, std::uint
   return Answer::admitted;
 }
 
-Ticket admit_when_possible(Page& page, std::uint32_t device, std::uint32_t kind,
-                           bool whatever_room) {
-  at_fork_in_child(&forget_in_child);
-  DeviceTurns& turns = all_turns[device];
-  loam_slot_device& own = page.own(device);
-  loam_device_counters& shared = page.counters().device[device];
+// No room: waits for a command of this process to end, or for the turn's end.
+void wait_for_room(const Place& place, std::uint32_t completions, std::uint64_t now) {
+  LaneTurns& turns = place.turns();
+  const std::uint64_t deadline = load(place.turn().deadline_ns);
+  const std::uint64_t most =
+      deadline > now ? std::min(deadline - now, ask_again_ns) : std::uint64_t{1};
+  sleep_on(turns.completions, completions, most, FUTEX_PRIVATE_FLAG);
+  const Locked locked(turns.lock);
+  --turns.local_waiters;
+}
+
+Ticket admit_when_possible(const Place& place, std::uint32_t kind, bool whatever_room) {
+  LaneTurns& turns = place.turns();
+  loam_slot_lane& own = place.own();
   std::uint64_t began = 0;
   bool wanting = false, said = false;
-  Ticket ticket{device, kind, 0};
+  Ticket ticket{place.device, place.lane, kind, 0};
   for (;;) {
-    const std::uint32_t state = load(shared.turn.state);
+    const std::uint32_t state = load(place.turn().state);
     const std::uint64_t now = now_ns();
     std::uint32_t completions = 0;
     Answer answer;
     {
       const Locked locked(turns.lock);
       // A command never seen before is taken to fill a turn, so that it goes alone.
-      ticket.estimate_ns =
-          turns.estimate_ns[kind] ? turns.estimate_ns[kind] : quantum_of(page, device);
-      answer = try_admit(page, device, turns, ticket.estimate_ns, whatever_room, state, now);
+      ticket.estimate_ns = turns.estimate_ns[kind] ? turns.estimate_ns[kind] : quantum_of(place);
+      answer = try_admit(place, ticket.estimate_ns, whatever_room, state, now);
       completions = turns.completions;
       if (answer == Answer::no_room) ++turns.local_waiters;
     }
@@ -155,24 +178,19 @@ Ticket admit_when_possible(Page& page, std::uint32_t device, std::uint32_t kind,
       wanting = false;
     }
     if (answer == Answer::admitted) {
-      if (began != 0) __atomic_add_fetch(&shared.usage.waiting_ns, now - began, __ATOMIC_SEQ_CST);
+      if (began != 0) __atomic_add_fetch(&place.usage().waiting_ns, now - began, __ATOMIC_SEQ_CST);
       return ticket;
     }
     if (answer == Answer::try_again) continue;
     if (began == 0) began = now;
     if (answer == Answer::no_room) {
-      const std::uint64_t deadline = load(shared.turn.deadline_ns);
-      const std::uint64_t most =
-          deadline > now ? std::min(deadline - now, ask_again_ns) : std::uint64_t{1};
-      sleep_on(turns.completions, completions, most, FUTEX_PRIVATE_FLAG);
-      const Locked locked(turns.lock);
-      --turns.local_waiters;
+      wait_for_room(place, completions, now);
       continue;
     }
     if (!wanting) __atomic_add_fetch(&own.wanting, 1u, __ATOMIC_SEQ_CST);
     wanting = true;
-    page.ring();
-    sleep_on(shared.turn.state, state, ask_again_ns, 0);
+    place.page.ring();
+    sleep_on(place.turn().state, state, ask_again_ns, 0);
     if (!said && now - began > say_after_ns) {
       say("no turn on the device for 10 s; still waiting (is loam-keeper running?)");
       said = true;
@@ -182,29 +200,36 @@ Ticket admit_when_possible(Page& page, std::uint32_t device, std::uint32_t kind,
 
 }  // namespace
 
-Ticket admit(Page& page, std::uint32_t device, std::uint64_t similar) {
+std::uint32_t lane_of(const Page& page, std::uint32_t device, Work work) {
+  std::uint32_t lane = LOAM_LANE_COMPUTE;
+  if (work == Work::to_device) lane = LOAM_LANE_TO_DEVICE;
+  if (work == Work::from_device) lane = LOAM_LANE_FROM_DEVICE;
+  return loam_lane_of(&page.limits().device[device], lane);
+}
+
+Ticket admit(Page& page, std::uint32_t device, std::uint32_t lane, std::uint64_t similar) {
   // Fibonacci hashing spreads addresses, whose low bits are alike.
   const auto kind = static_cast<std::uint32_t>(similar * 0x9e3779b97f4a7c15ull >> 56);
-  return admit_when_possible(page, device, kind % kinds, false);
+  return admit_when_possible(Place{page, device, lane}, kind % kinds, false);
 }
 
-Ticket admit_deferred(Page& page, std::uint32_t device) {
-  return admit_when_possible(page, device, 0, true);
+Ticket admit_deferred(Page& page, std::uint32_t device, std::uint32_t lane) {
+  return admit_when_possible(Place{page, device, lane}, 0, true);
 }
 
-bool admit_deferred_now(Page& page, std::uint32_t device, Ticket* ticket) {
-  at_fork_in_child(&forget_in_child);
-  DeviceTurns& turns = all_turns[device];
+bool admit_deferred_now(Page& page, std::uint32_t device, std::uint32_t lane, Ticket* ticket) {
+  const Place place{page, device, lane};
+  LaneTurns& turns = place.turns();
   const Locked locked(turns.lock);
   *ticket =
-      Ticket{device, 0, turns.estimate_ns[0] ? turns.estimate_ns[0] : quantum_of(page, device)};
-  const std::uint32_t state = load(page.counters().device[device].turn.state);
-  return try_admit(page, device, turns, ticket->estimate_ns, true, state, now_ns()) ==
-         Answer::admitted;
+      Ticket{device, lane, 0, turns.estimate_ns[0] ? turns.estimate_ns[0] : quantum_of(place)};
+  const std::uint32_t state = load(place.turn().state);
+  return try_admit(place, ticket->estimate_ns, true, state, now_ns()) == Answer::admitted;
 }
 
 void finish(Page& page, const Ticket& ticket, bool ran) {
-  DeviceTurns& turns = all_turns[ticket.device];
+  const Place place{page, ticket.device, ticket.lane};
+  LaneTurns& turns = place.turns();
   const std::uint64_t now = now_ns();
   bool wake = false;
   {
@@ -216,16 +241,16 @@ void finish(Page& page, const Ticket& ticket, bool ran) {
       std::uint64_t& estimate = turns.estimate_ns[ticket.kind];
       // The mean of late values; never 0, which means unknown.
       estimate = std::max<std::uint64_t>(estimate == 0 ? took : (3 * estimate + took) / 4, 1);
-      count_busy(page, ticket.device, now);
+      count_busy(place, now);
     }
     turns.outstanding_ns -= std::min(turns.outstanding_ns, ticket.estimate_ns);
     --turns.in_flight;
     if (turns.in_flight == 0) {
       turns.outstanding_ns = 0;
-      if (ran) store(page.own(ticket.device).idle_since_ns, now);
-      fell_idle(page, ticket.device, now);
+      if (ran) store(place.own().idle_since_ns, now);
+      fell_idle(place, now);
     } else {
-      store(page.own(ticket.device).in_flight, turns.in_flight);
+      store(place.own().in_flight, turns.in_flight);
     }
     ++turns.completions;
     wake = turns.local_waiters > 0;
@@ -237,10 +262,15 @@ void finish(Page& page, const Ticket& ticket, bool ran) {
 
 void count_work(Page& page, std::uint32_t device, Work work, std::uint64_t bytes) {
   if (work == Work::none) return;
-  loam_usage& usage = page.counters().device[device].usage;
-  __atomic_add_fetch(work == Work::kernel ? &usage.launches : &usage.transfers, 1u,
-                     __ATOMIC_SEQ_CST);
-  if (bytes) __atomic_add_fetch(&usage.bytes_copied, bytes, __ATOMIC_SEQ_CST);
+  // By what it is, whichever lane's turn it takes.
+  const bool directed = work == Work::to_device || work == Work::from_device;
+  const std::uint32_t lane = work == Work::to_device     ? LOAM_LANE_TO_DEVICE
+                             : work == Work::from_device ? LOAM_LANE_FROM_DEVICE
+                                                         : LOAM_LANE_COMPUTE;
+  loam_usage& usage = page.counters().device[device].usage[lane];
+  const bool counts_as_command = work == Work::kernel || directed;
+  __atomic_add_fetch(counts_as_command ? &usage.commands : &usage.transfers, 1u, __ATOMIC_RELAXED);
+  if (bytes) __atomic_add_fetch(&usage.bytes_copied, bytes, __ATOMIC_RELAXED);
 }
 
 }  // namespace loam::guard

@@ -49,6 +49,9 @@ void TurnBook::accrue(Nanoseconds now) {
   for (auto& [lease, account] : accounts_) {
     const std::int64_t gain = entitlement(account.terms, step);
     const bool active = account.waiting || holder_ == lease;
+    // A cap saves up one turn and no more, whatever was missed.
+    account.allowance = std::min(account.allowance + step * account.terms.cap_milli,
+                                 account.terms.quantum_ns * account.terms.cap_milli);
     const std::int64_t most =
         active ? entitlement(account.terms, wronged_window_ns) : idle_credit_max(account.terms);
     if (account.credit < most) account.credit = std::min(account.credit + gain, most);
@@ -61,13 +64,14 @@ void TurnBook::accrue(Nanoseconds now) {
 
 void TurnBook::set_terms(std::uint64_t lease, const TurnTerms& terms, Nanoseconds now) {
   LOAM_ASSERT(terms.share_milli >= 0 && terms.share_milli <= 1000 && terms.weight >= 1);
-  LOAM_ASSERT(terms.quantum_ns > 0);
+  LOAM_ASSERT(terms.quantum_ns > 0 && terms.cap_milli >= 1 && terms.cap_milli <= 1000);
   accrue(now);
   const auto [entry, added] = accounts_.try_emplace(lease);
   entry->second.terms = terms;
   if (added) {
     entry->second.idle_since_ns = now;
     entry->second.credit = idle_credit_max(terms);
+    entry->second.allowance = terms.quantum_ns * terms.cap_milli;
     entry->second.virtual_time = virtual_clock_;
   }
 }
@@ -118,6 +122,8 @@ void TurnBook::note_contention(Nanoseconds now) {
 }
 
 Nanoseconds TurnBook::eligible_ns(const Account& account, Nanoseconds now) {
+  if (is_capped(account) && account.allowance <= 0)
+    return now + (-account.allowance) / account.terms.cap_milli + 1;
   if (account.credit > 0 || !account.terms.strict) return now;
   if (account.terms.share_milli == 0) return never_ns;
   return now + (-account.credit) / account.terms.share_milli + 1;
@@ -194,10 +200,11 @@ TurnChoice TurnBook::choose(Nanoseconds now) {
   for (const auto& entry : accounts_) {
     const Account& account = entry.second;
     if (!account.waiting) continue;
+    choice.look_again_ns = std::min(choice.look_again_ns, eligible_ns(account, now));
+    if (is_capped(account) && account.allowance <= 0) continue;
     if (account.credit > 0 && (!owed || goes_before(account, owed->second, true))) owed = &entry;
     if (!account.terms.strict && (!spare || goes_before(account, spare->second, false)))
       spare = &entry;
-    choice.look_again_ns = std::min(choice.look_again_ns, eligible_ns(account, now));
   }
   if (!owed && spare) {
     const Nanoseconds expected = owed_back_ns(now);
@@ -216,8 +223,8 @@ TurnChoice TurnBook::choose(Nanoseconds now) {
   granted_ns_ = now;
   contended_ns_ = never_ns;
   note_contention(now);
-  const bool endless =
-      contended_ns_ == never_ns && (!account.terms.strict || account.terms.share_milli == 1000);
+  const bool endless = contended_ns_ == never_ns && !is_capped(account) &&
+                       (!account.terms.strict || account.terms.share_milli == 1000);
   choice.grant =
       TurnChoice::Grant{chosen->first, endless ? never_ns : now + turn_ns(chosen->first)};
   return choice;
@@ -243,6 +250,7 @@ void TurnBook::close(Nanoseconds used_ns, Nanoseconds idle_since_ns, Nanoseconds
   }
   if (surplus_turn_) account.virtual_time += used / 1000 * virtual_scale / account.terms.weight;
   account.credit = std::max(account.credit, -debt_max);
+  account.allowance = std::max(account.allowance - used, -debt_max);
   if (account.terms.share_milli == 0) account.credit = 0;
   account.idle_since_ns = std::min(idle_since_ns, now);
   account.served = used_ns > 0;

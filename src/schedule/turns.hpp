@@ -24,11 +24,12 @@ namespace loam::schedule {
 enum class TurnKind : std::uint8_t { fixed, dynamic };
 
 struct TurnTerms {
-  std::int32_t share_milli = 0;  // 0..1000: guaranteed part of the device's time
-  std::int32_t weight = 1;       // >= 1: part of what idles, if not strict
-  bool strict = true;            // its share and no more
-  Nanoseconds quantum_ns = 0;    // > 0: the length of one turn; of the first, where dynamic
-  Nanoseconds linger_ns = 0;     // how long at least it is expected back when it falls idle
+  std::int32_t share_milli = 0;   // 0..1000: guaranteed part of the device's time
+  std::int32_t weight = 1;        // >= 1: part of what idles, if not strict
+  bool strict = true;             // its share and no more
+  std::int32_t cap_milli = 1000;  // 1..1000: never more than this part of the device's time
+  Nanoseconds quantum_ns = 0;     // > 0: the length of one turn; of the first, where dynamic
+  Nanoseconds linger_ns = 0;      // how long at least it is expected back when it falls idle
 
   TurnKind kind = TurnKind::fixed;
   bool service = false;  // goes first, and ends the turn of a lease that is none
@@ -88,6 +89,7 @@ class TurnBook {
   struct Account {
     TurnTerms terms;
     std::int64_t credit = 0;        // thousandths of a nanosecond
+    std::int64_t allowance = 0;     // the same, under its cap
     std::int64_t virtual_time = 0;  // surplus nanoseconds * virtual_scale / weight
     bool waiting = false;
     bool served = false;          // used its last turn
@@ -103,6 +105,7 @@ class TurnBook {
   std::int64_t waiting_beside(std::uint64_t lease) const;
   static bool goes_before(const Account& a, const Account& b, bool owed);
   static Nanoseconds patience_of(const Account& account);
+  static bool is_capped(const Account& account) { return account.terms.cap_milli < 1000; }
   static Nanoseconds eligible_ns(const Account& account, Nanoseconds now);
 
   QuantumTerms quantum_;

@@ -71,9 +71,11 @@ TEST_F(GuardBinding, APageThatCannotBeTrustedRefuses) {
     auto guest = start_guest("l1");
     refuses(*guest);
   };
-  const std::string newer("\x02\0\0\0", 4), none("\0\0\0\0", 4), many("\x11\0\0\0", 4);
+  const std::string newer("\x03\0\0\0", 4), older("\x01\0\0\0", 4), none("\0\0\0\0", 4),
+      many("\x11\0\0\0", 4);
   spoil(".limits", 0, "garbage!");
   spoil(".limits", 8, newer);
+  spoil(".limits", 8, older);
   spoil(".limits", 16, none);  // no devices
   spoil(".limits", 16, many);
   spoil(".limits", 24, "l2");  // another lease's

@@ -21,16 +21,18 @@
 
 namespace {
 
-#define FUNCTIONS(X)                                                                              \
-  X(clGetPlatformIDs)                                                                             \
-  X(clGetPlatformInfo)                                                                            \
-  X(clGetDeviceIDs)                                                                               \
-  X(clGetDeviceInfo)                                                                              \
-  X(clCreateContext) X(clCreateCommandQueue) X(clCreateProgramWithSource) X(clBuildProgram)       \
-      X(clCreateKernel) X(clSetKernelArg) X(clCreateBuffer) X(clCreateImage) X(clCreateSubBuffer) \
-          X(clReleaseMemObject) X(clRetainMemObject) X(clSVMAlloc) X(clSVMFree)                   \
-              X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer) X(clFinish) X(clWaitForEvents)     \
-                  X(clReleaseEvent) X(clCreateUserEvent) X(clSetUserEventStatus)                  \
+#define FUNCTIONS(X)                                                                  \
+  X(clGetPlatformIDs)                                                                 \
+  X(clGetPlatformInfo)                                                                \
+  X(clGetDeviceIDs)                                                                   \
+  X(clGetDeviceInfo)                                                                  \
+  X(clCreateContext)                                                                  \
+  X(clCreateCommandQueue)                                                             \
+  X(clCreateProgramWithSource) X(clBuildProgram) X(clCreateKernel) X(clSetKernelArg)  \
+      X(clCreateBuffer) X(clCreateImage) X(clCreateSubBuffer) X(clReleaseMemObject)   \
+          X(clRetainMemObject) X(clSVMAlloc) X(clSVMFree) X(clEnqueueNDRangeKernel)   \
+              X(clEnqueueReadBuffer) X(clFinish) X(clWaitForEvents) X(clReleaseEvent) \
+                  X(clCreateUserEvent) X(clSetUserEventStatus)                        \
                       X(clGetExtensionFunctionAddressForPlatform)
 
 struct Api {
@@ -213,6 +215,11 @@ std::optional<std::string> Guest::obey_work(const std::string& verb, unsigned lo
     for (unsigned long long i = 0; i < b && fault == CL_SUCCESS; ++i)
       fault = launch(a, 0, 0, nullptr, nullptr);
     return answer(fault);
+  }
+  if (verb == "read") {  // MEMORY BYTES, and waits
+    std::vector<char> to(b);
+    return answer(cl.clEnqueueReadBuffer(queues[1], memory.at(static_cast<int>(a)), CL_TRUE, 0, b,
+                                         to.data(), 0, nullptr, nullptr));
   }
   if (verb == "finish") return answer(cl.clFinish(queues[0]));
   if (verb == "saturate") {  // MS NS: kernels for so long; tells how many

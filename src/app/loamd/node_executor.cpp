@@ -54,6 +54,19 @@ std::string rendezvous_of(TaskId task) {
   return "127.0.0.1:" + std::to_string(first_port + task.value % ports);
 }
 
+// A task that listens is a service: requests wait for it, so it goes before those that compute.
+bool is_service(const TaskSpec& spec) {
+  return !spec.ports.empty();
+}
+
+// Short tasks have turns that grow with their progress, so that many of them answer early; what
+// runs longer than this gains nothing from that.
+node::SliceTurns turns_of(const TaskSpec& spec) {
+  constexpr Duration short_task = Duration::minutes(10);
+  return spec.limit <= short_task && !is_service(spec) ? node::SliceTurns::dynamic
+                                                       : node::SliceTurns::fixed;
+}
+
 node::SandboxMode sandbox_of(const std::string& text) {
   if (text == "bubblewrap") return node::SandboxMode::bubblewrap;
   if (text == "none") return node::SandboxMode::none;
@@ -162,7 +175,7 @@ void NodeExecutor::launch(const engine::State& state, const engine::LaunchEffect
   for (const Slice& slice : lease->slices) {
     const Device& device = state.device(slice.device);
     slices.push_back({device.facts->uuid, device_name(state.node(device.node), device), slice,
-                      spec.request.mode});
+                      spec.request.mode, spec.request.bandwidth, turns_of(spec), is_service(spec)});
   }
   {
     const std::lock_guard lock(live_mutex_);
@@ -193,6 +206,12 @@ Result<std::vector<node::SliceLimits>> NodeExecutor::limits_of(
     limit.share_milli = static_cast<std::int32_t>(wanted.slice.share.value);
     limit.mode =
         wanted.mode == ShareMode::strict ? node::SliceMode::strict : node::SliceMode::burstable;
+    limit.copy_share_milli =
+        wanted.bandwidth ? static_cast<std::int32_t>(wanted.bandwidth->value) : 0;
+    // A CPU copies with the cores that compute: one lane for both.
+    limit.copy_lanes = !handle->is_cpu;
+    limit.turns = wanted.turns;
+    limit.service = wanted.service;
     limit.quantum_ns = config_.turn_quantum.ms * 1'000'000;
     limits.push_back(limit);
   }

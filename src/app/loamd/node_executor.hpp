@@ -68,6 +68,9 @@ class NodeExecutor final : public engine::Executor {
     std::string name;
     Slice slice;
     ShareMode mode = ShareMode::strict;
+    std::optional<MilliDevice> bandwidth;
+    node::SliceTurns turns = node::SliceTurns::fixed;
+    bool service = false;
   };
 
   void enqueue(std::function<void()> job);

@@ -39,16 +39,23 @@ std::uint32_t slots_of(const loam_slice_counters& counters) {
   return std::min(load(counters.slots_used), LOAM_SLICE_SLOTS_MAX);
 }
 
-TurnTerms terms_of(const loam_device_limits& limits) {
+// Copies have a share of their own; everything else holds for every lane.
+TurnTerms terms_of(const loam_device_limits& limits, std::uint32_t lane) {
   TurnTerms terms;
-  terms.share_milli = static_cast<std::int32_t>(std::min(load(limits.share_milli), 1000u));
+  const std::uint32_t share =
+      load(lane == LOAM_LANE_COMPUTE ? limits.share_milli : limits.copy_share_milli);
+  terms.share_milli = static_cast<std::int32_t>(std::min(share, 1000u));
   terms.weight =
       static_cast<std::int32_t>(std::clamp(load(limits.weight), std::uint32_t{1}, 1'000'000u));
+  terms.cap_milli = static_cast<std::int32_t>(
+      std::clamp(load(limits.cap_milli), std::uint32_t{1}, std::uint32_t{1000}));
   terms.strict = load(limits.mode) != LOAM_SLICE_BURSTABLE;
   terms.quantum_ns = static_cast<Nanoseconds>(
       std::clamp(load(limits.quantum_ns), std::uint64_t{100'000}, std::uint64_t{1'000'000'000}));
   terms.kind = load(limits.turns) == LOAM_TURNS_DYNAMIC ? schedule::TurnKind::dynamic
                                                         : schedule::TurnKind::fixed;
+  terms.linger_ns =
+      static_cast<Nanoseconds>(std::min(load(limits.linger_ns), std::uint64_t{1'000'000'000}));
   terms.service = load(limits.service) != 0;
   return terms;
 }
@@ -60,13 +67,14 @@ void DeviceArena::add(std::uint64_t lease, const MappedPage* page, std::uint32_t
   Member member;
   member.page = page;
   member.device = device;
-  loam_turn& turn = member.counters().turn;
+  member.lane = lane_;
+  loam_turn& turn = member.turn();
   const std::uint32_t state = load(turn.state);
   if ((state & LOAM_TURN_MASK) != LOAM_TURN_NONE) {
     store(turn.state, with_phase(state, LOAM_TURN_REVOKED));
     member.draining = true;
   }
-  book_.set_terms(lease, terms_of(member.limits()), now);
+  book_.set_terms(lease, terms_of(member.limits(), lane_), now);
   members_[lease] = member;
 }
 
@@ -79,7 +87,7 @@ DeviceArena::Activity DeviceArena::activity_of(const Member& member) {
   const loam_slice_counters& counters = member.page->counters();
   Activity activity;
   for (std::uint32_t slot = 0; slot < slots_of(counters); ++slot) {
-    const loam_slot_device& process = counters.slot[slot].device[member.device];
+    const loam_slot_lane& process = counters.slot[slot].device[member.device].lane[member.lane];
     activity.in_flight += load(process.in_flight);
     activity.wanting += load(process.wanting);
     activity.idle_since_ns =
@@ -90,7 +98,7 @@ DeviceArena::Activity DeviceArena::activity_of(const Member& member) {
 
 void DeviceArena::refresh(Nanoseconds now) {
   for (auto& [lease, member] : members_) {
-    book_.set_terms(lease, terms_of(member.limits()), now);
+    book_.set_terms(lease, terms_of(member.limits(), lane_), now);
     book_.set_waiting(lease, activity_of(member).wanting > 0, now);
   }
 }
@@ -101,24 +109,23 @@ void DeviceArena::check_dead(const Member& member, Nanoseconds now) {
 }
 
 void DeviceArena::end_turn(Member& member, Nanoseconds idle_since, Nanoseconds now, bool died) {
-  loam_device_counters& counters = member.counters();
+  loam_usage& usage = member.usage();
+  loam_turn& turn = member.turn();
   const Nanoseconds wall = now - granted_ns_;
-  const auto counted =
-      static_cast<Nanoseconds>(load(counters.usage.busy_ns) - member.busy_at_grant);
+  const auto counted = static_cast<Nanoseconds>(load(usage.busy_ns) - member.busy_at_grant);
   Nanoseconds used = std::clamp<Nanoseconds>(counted, 0, wall);
   if (died) {
     // What the dead process had not yet counted.
-    __atomic_add_fetch(&counters.usage.busy_ns, static_cast<std::uint64_t>(wall - used),
-                       __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&usage.busy_ns, static_cast<std::uint64_t>(wall - used), __ATOMIC_SEQ_CST);
     used = wall;
   }
-  store(counters.turn.state, with_phase(load(counters.turn.state), LOAM_TURN_NONE));
+  store(turn.state, with_phase(load(turn.state), LOAM_TURN_NONE));
   book_.close(used, std::max(idle_since, granted_ns_), now);
 }
 
 Nanoseconds DeviceArena::watch_holder(Nanoseconds now) {
   Member& member = members_.at(*book_.holder());
-  loam_turn& turn = member.counters().turn;
+  loam_turn& turn = member.turn();
   const bool expired = deadline_ns_ <= now || book_.service_kept_waiting(now);
   const Nanoseconds rival_ns = book_.rival_ready_ns(now);
   Activity activity = activity_of(member);
@@ -156,7 +163,8 @@ Nanoseconds DeviceArena::watch_holder(Nanoseconds now) {
   }
   const Nanoseconds pace =
       expired ? dead_check_ns
-              : std::max<Nanoseconds>(terms_of(member.limits()).quantum_ns / 4, idle_check_min_ns);
+              : std::max<Nanoseconds>(terms_of(member.limits(), lane_).quantum_ns / 4,
+                                      idle_check_min_ns);
   return now + pace;
 }
 
@@ -164,8 +172,8 @@ Nanoseconds DeviceArena::grant_next(Nanoseconds now) {
   const TurnChoice choice = book_.choose(now);
   if (!choice.grant) return choice.look_again_ns;
   Member& member = members_.at(choice.grant->lease);
-  loam_turn& turn = member.counters().turn;
-  member.busy_at_grant = load(member.counters().usage.busy_ns);
+  loam_turn& turn = member.turn();
+  member.busy_at_grant = load(member.usage().busy_ns);
   granted_ns_ = now;
   deadline_ns_ = choice.grant->until_ns;
   checked_dead_ns_ = now;
@@ -188,8 +196,7 @@ Nanoseconds DeviceArena::drain(Nanoseconds now) {
       drained = false;
       continue;
     }
-    store(member.counters().turn.state,
-          with_phase(load(member.counters().turn.state), LOAM_TURN_NONE));
+    store(member.turn().state, with_phase(load(member.turn().state), LOAM_TURN_NONE));
     member.draining = false;
   }
   return drained ? never_ns : now + dead_check_ns;

@@ -1,5 +1,5 @@
-// DeviceArena: one device and the leases that share it: carries out on the shared memory what the
-// TurnBook decides. Not pure: shared memory and futex wake-ups; the caller gives the time.
+// DeviceArena: one lane of a device and the leases that share it: carries out on the shared memory
+// what the TurnBook decides. Not pure: shared memory and futex wake-ups; the caller gives the time.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,9 @@ using schedule::TurnTerms;
 
 class DeviceArena {
  public:
+  // `lane`: LOAM_LANE_COMPUTE and so on.
+  explicit DeviceArena(std::uint32_t lane) : lane_(lane) {}
+
   // `page` must stay alive until remove(); `device` is the entry's index on the page. A turn that
   // an earlier keeper granted is taken back first.
   void add(std::uint64_t lease, const MappedPage* page, std::uint32_t device, Nanoseconds now);
@@ -34,10 +37,12 @@ class DeviceArena {
   struct Member {
     const MappedPage* page = nullptr;
     std::uint32_t device = 0;
+    std::uint32_t lane = 0;
     std::uint64_t busy_at_grant = 0;
     bool draining = false;  // a turn of an earlier keeper that has work in flight
 
-    loam_device_counters& counters() const { return page->counters().device[device]; }
+    loam_turn& turn() const { return page->counters().device[device].turn[lane]; }
+    loam_usage& usage() const { return page->counters().device[device].usage[lane]; }
     const loam_device_limits& limits() const { return page->limits().device[device]; }
   };
   struct Activity {
@@ -55,6 +60,7 @@ class DeviceArena {
   void end_turn(Member& member, Nanoseconds idle_since, Nanoseconds now, bool died);
   void check_dead(const Member& member, Nanoseconds now);
 
+  std::uint32_t lane_;
   TurnBook book_;
   std::map<std::uint64_t, Member> members_;
   // The holder's; what the guests' memory says of it is for the guests.

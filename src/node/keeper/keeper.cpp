@@ -162,21 +162,19 @@ class Keeper {
 
   const KeeperOptions& options_;
   Watcher watcher_;
-  std::map<std::uint64_t, Lease> leases_;        // by order of adoption
-  std::map<std::uint64_t, DeviceArena> arenas_;  // by device key
-  std::map<std::string, ino_t> refused_;         // pages that mean nothing, until made anew
-  std::map<std::string, ino_t> said_;            // pages whose fault was reported
+  std::map<std::uint64_t, Lease> leases_;                // by order of adoption
+  using Lane = std::pair<std::uint64_t, std::uint32_t>;  // device key, lane
+  std::map<Lane, DeviceArena> arenas_;
+  std::map<std::string, ino_t> refused_;  // pages that mean nothing, until made anew
+  std::map<std::string, ino_t> said_;     // pages whose fault was reported
   std::uint64_t last_id_ = 0;
   bool retry_ = false;
 };
 
 void Keeper::drop(std::uint64_t id) {
-  const Lease& lease = leases_.at(id);
-  for (std::uint32_t i = 0; i < lease.page->limits().device_count; ++i) {
-    const auto arena = arenas_.find(lease.page->limits().device[i].device_key);
-    if (arena == arenas_.end()) continue;
+  for (auto arena = arenas_.begin(); arena != arenas_.end();) {
     arena->second.remove(id);
-    if (arena->second.empty()) arenas_.erase(arena);
+    arena = arena->second.empty() ? arenas_.erase(arena) : std::next(arena);
   }
   leases_.erase(id);
 }
@@ -201,8 +199,11 @@ void Keeper::adopt(const std::string& name, ino_t inode) {
   std::set<std::uint64_t> keys;
   for (std::uint32_t i = 0; i < lease.page->limits().device_count; ++i) {
     const std::uint64_t key = lease.page->limits().device[i].device_key;
+    const std::uint32_t lanes = lease.page->limits().device[i].lanes == LOAM_LANES ? LOAM_LANES : 1;
     if (keys.insert(key).second)
-      arenas_[key].add(id, lease.page.get(), i, monotonic_now());
+      for (std::uint32_t lane = 0; lane < lanes; ++lane)
+        arenas_.try_emplace(Lane{key, lane}, lane)
+            .first->second.add(id, lease.page.get(), i, monotonic_now());
     else
       options_.report("lease " + name + " names one device twice; its second entry gets no turns");
   }

@@ -53,6 +53,11 @@ Result<void> check(std::string_view lease, const std::vector<SliceLimits>& slice
     if (slice.share_milli < 0 || slice.share_milli > 1000)
       return invalid("share of " + std::to_string(slice.share_milli) + " milli-device",
                      "give 0 to 1000");
+    if (slice.cap_milli < 1 || slice.cap_milli > 1000)
+      return invalid("cap of " + std::to_string(slice.cap_milli) + " milli-device",
+                     "give 1 to 1000");
+    if (slice.hung_ns < 0)
+      return invalid("hung after " + std::to_string(slice.hung_ns) + " ns", "give 0 for never");
     if (slice.weight < 0 || slice.weight > 1'000'000)
       return invalid("weight " + std::to_string(slice.weight), "give 0 to 1000000");
     if (slice.copy_share_milli < 0 || slice.copy_share_milli > 1000)
@@ -80,6 +85,12 @@ void fill(loam_device_limits& out, const SliceLimits& slice) {
   put(out.mode, slice.mode == SliceMode::strict ? LOAM_SLICE_STRICT : LOAM_SLICE_BURSTABLE);
   put(out.copy_share_milli,
       slice.copy_share_milli > 0 ? slice.copy_share_milli : slice.share_milli);
+  put(out.cap_milli, slice.cap_milli);
+  put(out.lanes, slice.copy_lanes ? LOAM_LANES : 1);
+  put(out.hung_ns, slice.hung_ns);
+  put(out.flags, (slice.clear_memory ? LOAM_LIMIT_CLEAR : 0u) |
+                     (slice.concurrent ? LOAM_LIMIT_CONCURRENT : 0u) |
+                     (slice.end_hung ? LOAM_LIMIT_END_HUNG : 0u));
   put(out.quantum_ns, slice.quantum_ns);
   put(out.linger_ns, slice.linger_ns);
   put(out.turns, slice.turns == SliceTurns::fixed ? LOAM_TURNS_FIXED : LOAM_TURNS_DYNAMIC);
@@ -250,25 +261,48 @@ Result<void> update_limits(const std::string& root, std::string_view lease,
   return {};
 }
 
+namespace {
+
+CopyUsage copies_of(const loam_usage& lane) {
+  return {static_cast<std::int64_t>(load(lane.busy_ns)), load(lane.commands),
+          load(lane.bytes_copied)};
+}
+
+SliceUsage usage_of(const MappedPage& page, std::uint32_t index) {
+  const loam_device_counters& device = page.counters().device[index];
+  const loam_usage& compute = device.usage[LOAM_LANE_COMPUTE];
+  SliceUsage usage;
+  usage.device_key = page.limits().device[index].device_key;
+  usage.memory_used_bytes = load(device.memory.used);
+  usage.memory_peak_bytes = load(device.memory.peak);
+  usage.refusals = load(device.memory.refusals);
+  const std::uint32_t slots = std::min(
+      __atomic_load_n(&page.counters().slots_used, __ATOMIC_SEQ_CST), LOAM_SLICE_SLOTS_MAX);
+  for (std::uint32_t slot = 0; slot < slots; ++slot)
+    for (std::size_t kind = 0; kind < LOAM_MEMORY_KINDS; ++kind)
+      usage.memory_by_kind[kind] += load(page.counters().slot[slot].device[index].kind_bytes[kind]);
+  usage.busy_ns = static_cast<std::int64_t>(load(compute.busy_ns));
+  usage.launches = load(compute.commands);
+  usage.to_device = copies_of(device.usage[LOAM_LANE_TO_DEVICE]);
+  usage.from_device = copies_of(device.usage[LOAM_LANE_FROM_DEVICE]);
+  usage.transfers = load(compute.transfers) + usage.to_device.copies + usage.from_device.copies;
+  usage.bytes_copied = load(compute.bytes_copied) + usage.to_device.bytes + usage.from_device.bytes;
+  usage.turns = load(device.turn[LOAM_LANE_COMPUTE].turns);
+  for (const loam_usage& lane : device.usage) {
+    usage.waiting_ns += static_cast<std::int64_t>(load(lane.waiting_ns));
+    usage.hung += load(lane.hung);
+  }
+  return usage;
+}
+
+}  // namespace
+
 Result<std::vector<SliceUsage>> read_counters(const std::string& root, std::string_view lease) {
   LOAM_TRY(page, MappedPage::open(root, lease));
   page.reclaim_dead();
   std::vector<SliceUsage> usages;
-  for (std::uint32_t i = 0; i < page.limits().device_count; ++i) {
-    const loam_device_counters& device = page.counters().device[i];
-    SliceUsage usage;
-    usage.device_key = page.limits().device[i].device_key;
-    usage.memory_used_bytes = load(device.memory.used);
-    usage.memory_peak_bytes = load(device.memory.peak);
-    usage.refusals = load(device.memory.refusals);
-    usage.busy_ns = static_cast<std::int64_t>(load(device.usage.busy_ns));
-    usage.launches = load(device.usage.launches);
-    usage.transfers = load(device.usage.transfers);
-    usage.bytes_copied = load(device.usage.bytes_copied);
-    usage.waiting_ns = static_cast<std::int64_t>(load(device.usage.waiting_ns));
-    usage.turns = load(device.turn.turns);
-    usages.push_back(usage);
-  }
+  for (std::uint32_t i = 0; i < page.limits().device_count; ++i)
+    usages.push_back(usage_of(page, i));
   if (page.torn())
     return Error{ErrorKind::corrupt,
                  "the counters of lease " + std::string(lease) + " were cut short while in use",

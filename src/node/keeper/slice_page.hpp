@@ -4,6 +4,8 @@
 #pragma once
 
 #include <sys/types.h>
+
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,13 +31,21 @@ struct SliceLimits {
   std::string device_name;       // for people
   std::uint64_t memory_bytes = no_memory_limit;
   std::int32_t share_milli = 1000;  // 0..1000 of the device's time
+  std::int32_t cap_milli = 1000;    // 1..1000 of the device's time, never more
   std::int32_t weight = 0;          // 0: the share (at least 1)
   SliceMode mode = SliceMode::strict;
   std::int32_t copy_share_milli = 0;     // 0: the share
+  bool copy_lanes = false;               // copies take turns of their own, in each direction
   std::int64_t quantum_ns = 10'000'000;  // one turn, the first where dynamic; 100 us to 1 s
   std::int64_t linger_ns = 500'000;      // idle time after which a wanted turn is taken back
   SliceTurns turns = SliceTurns::fixed;
   bool service = false;  // goes before leases that are none; its guests run in its gaps
+  // Work in flight this long after its turn's end is reported as hung; 0: never. A lease that is to
+  // be ended for it is reported so.
+  std::int64_t hung_ns = 0;
+  bool end_hung = false;
+  bool clear_memory = false;  // memory is cleared before the task sees it
+  bool concurrent = false;    // leases of the device may have work in flight at the same time
 };
 
 // Who the task runs as: its counters file belongs to them. Without it, the caller's own ids.
@@ -44,17 +54,27 @@ struct PageOwner {
   gid_t gid = 0;
 };
 
+// One direction of copies.
+struct CopyUsage {
+  std::int64_t busy_ns = 0;  // where copies have lanes of their own
+  std::uint64_t copies = 0;
+  std::uint64_t bytes = 0;
+};
+
 // What one device of the lease has used so far.
 struct SliceUsage {
   std::uint64_t device_key = 0;
   std::uint64_t memory_used_bytes = 0;
   std::uint64_t memory_peak_bytes = 0;
+  std::array<std::uint64_t, LOAM_MEMORY_KINDS> memory_by_kind{};  // of memory_used_bytes
   std::uint64_t refusals = 0;   // allocations refused for the quota
   std::int64_t busy_ns = 0;     // device time used exclusively
   std::uint64_t launches = 0;   // kernels
   std::uint64_t transfers = 0;  // copies, fills, reads, writes, maps
   std::uint64_t bytes_copied = 0;
-  std::int64_t waiting_ns = 0;  // time that threads waited for turns
+  CopyUsage to_device, from_device;  // within `transfers` and `bytes_copied`
+  std::uint64_t hung = 0;            // times that work did not end with its turn
+  std::int64_t waiting_ns = 0;       // time that threads waited for turns
   std::uint64_t turns = 0;
 };
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "node/keeper/member.hpp"
 
 namespace loam::node {
 namespace {
@@ -121,41 +122,6 @@ TEST_F(SlicePage, ADamagedPageIsReportedNotRead) {
 
 // ---- the memory book
 // -----------------------------------------------------------------------------
-
-bool take_slot(int fd, std::uint32_t slot) {
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = slot;
-  lock.l_len = 1;
-  return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
-}
-
-// A process of the lease, as the guard sees it: its own opening of the file, its slot locked.
-struct Member {
-  MappedPage page;
-  std::uint32_t slot;
-  int fd;
-  Member(const std::string& root, const char* lease, std::uint32_t own_slot)
-      : page(MappedPage::open(root, lease).value()), slot(own_slot) {
-    fd = ::open((page_prefix(root, lease) + ".counters").c_str(), O_RDWR | O_CLOEXEC);
-    if (!take_slot(fd, slot)) std::abort();
-    loam_raise_slots();
-  }
-  ~Member() { ::close(fd); }
-  void loam_raise_slots() {
-    loam_slice_counters& counters = page.counters();
-    std::uint32_t used = counters.slots_used;
-    while (used < slot + 1 &&
-           !__atomic_compare_exchange_n(&counters.slots_used, &used, slot + 1, false,
-                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-    }
-  }
-  bool change(std::uint64_t after, std::uint64_t limit) {
-    return loam_book_change(&page.counters(), 0, slot, after, limit) == 1;
-  }
-  std::uint64_t held() { return loam_book_held(&page.counters(), 0, slot); }
-};
 
 TEST_F(SlicePage, OfTwoProcessesThatAskAtOnceExactlyOneGetsIt) {
   constexpr int rounds = 100'000;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "guard/driver.hpp"
+#include "guard/opencl/driver.hpp"
 #include "guard/page.hpp"
 
 namespace loam::guard {

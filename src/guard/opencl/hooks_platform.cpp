@@ -3,8 +3,8 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "guard/devices.hpp"
-#include "guard/driver.hpp"
+#include "guard/opencl/devices.hpp"
+#include "guard/opencl/driver.hpp"
 #include "guard/page.hpp"
 
 namespace loam::guard {

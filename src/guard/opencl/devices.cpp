@@ -1,4 +1,4 @@
-#include "guard/devices.hpp"
+#include "guard/opencl/devices.hpp"
 
 #include <cstdio>
 #include <cstring>

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "guard/driver.hpp"
-#include "guard/memory.hpp"
+#include "guard/opencl/driver.hpp"
+#include "guard/opencl/objects.hpp"
 #include "guard/page.hpp"
 
 namespace loam::guard {
@@ -20,16 +20,25 @@ std::uint64_t times(std::uint64_t a, std::uint64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+// Host memory that the driver uses in place takes none of the device's on a CPU, but the driver may
+// copy it at any time: it counts, as its own kind.
+std::uint32_t buffer_kind(cl_mem_flags flags) {
+  return (flags & (CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR)) != 0 ? LOAM_MEMORY_HOST
+                                                                      : LOAM_MEMORY_BUFFER;
+}
+
 // Allocates through `make(fault)` what takes at least `bytes`.
 template <class Make>
-cl_mem allocate(cl_context context, std::uint64_t bytes, cl_int* fault, Make make) {
+cl_mem allocate(cl_context context, std::uint64_t bytes, std::uint32_t kind, cl_int* fault,
+                Make make) {
   Page* const page = driver().found ? Page::of_process() : nullptr;
   if (!page) {
     set(fault, CL_OUT_OF_RESOURCES);
     return nullptr;
   }
   Holding holding;
-  if (const cl_int refused = reserve(*page, context, bytes, &holding); refused != CL_SUCCESS) {
+  if (const cl_int refused = reserve(*page, context, bytes, kind, &holding);
+      refused != CL_SUCCESS) {
     set(fault, refused);
     return nullptr;
   }
@@ -138,7 +147,7 @@ template <class Make>
 cl_mem allocate_image(cl_context context, const cl_image_format* format, const cl_image_desc* image,
                       cl_int* fault, Make make) {
   if (image && image->mem_object && Page::of_process()) return make(fault);
-  return allocate(context, image_bytes(format, image), fault, make);
+  return allocate(context, image_bytes(format, image), LOAM_MEMORY_IMAGE, fault, make);
 }
 
 }  // namespace
@@ -160,9 +169,9 @@ using loam::guard::Page;
 LOAM_GUARD_EXPORT cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size,
                                         void* host, cl_int* fault) {
   LOAM_GUARD_REQUIRE(clCreateBuffer);
-  return loam::guard::allocate(context, size, fault, [&](cl_int* made) {
-    return driver().clCreateBuffer(context, flags, size, host, made);
-  });
+  return loam::guard::allocate(
+      context, size, loam::guard::buffer_kind(flags), fault,
+      [&](cl_int* made) { return driver().clCreateBuffer(context, flags, size, host, made); });
 }
 
 LOAM_GUARD_EXPORT cl_mem clCreateBufferWithProperties(cl_context context,
@@ -170,9 +179,10 @@ LOAM_GUARD_EXPORT cl_mem clCreateBufferWithProperties(cl_context context,
                                                       cl_mem_flags flags, size_t size, void* host,
                                                       cl_int* fault) {
   LOAM_GUARD_REQUIRE(clCreateBufferWithProperties);
-  return loam::guard::allocate(context, size, fault, [&](cl_int* made) {
-    return driver().clCreateBufferWithProperties(context, properties, flags, size, host, made);
-  });
+  return loam::guard::allocate(
+      context, size, loam::guard::buffer_kind(flags), fault, [&](cl_int* made) {
+        return driver().clCreateBufferWithProperties(context, properties, flags, size, host, made);
+      });
 }
 
 LOAM_GUARD_EXPORT cl_mem clCreateImage(cl_context context, cl_mem_flags flags,
@@ -229,19 +239,22 @@ LOAM_GUARD_EXPORT cl_mem clCreatePipe(cl_context context, cl_mem_flags flags, cl
                                       cl_uint packets, const cl_pipe_properties* properties,
                                       cl_int* fault) {
   LOAM_GUARD_REQUIRE(clCreatePipe);
-  return loam::guard::allocate(
-      context, loam::guard::times(packet_size, packets), fault, [&](cl_int* made) {
-        return driver().clCreatePipe(context, flags, packet_size, packets, properties, made);
-      });
+  return loam::guard::allocate(context, loam::guard::times(packet_size, packets), LOAM_MEMORY_POOL,
+                               fault, [&](cl_int* made) {
+                                 return driver().clCreatePipe(context, flags, packet_size, packets,
+                                                              properties, made);
+                               });
 }
 
 LOAM_GUARD_EXPORT void* clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t size,
                                    cl_uint alignment) {
   Page* const page = driver().clSVMAlloc && driver().clSVMFree ? Page::of_process() : nullptr;
   Holding holding;
-  if (!page || loam::guard::reserve(*page, context, size, &holding) != CL_SUCCESS) return nullptr;
+  if (!page ||
+      loam::guard::reserve(*page, context, size, LOAM_MEMORY_SHARED, &holding) != CL_SUCCESS)
+    return nullptr;
   void* const address = driver().clSVMAlloc(context, flags, size, alignment);
-  if (address && loam::guard::remember_svm(address, holding)) return address;
+  if (address && loam::guard::remember(address, holding)) return address;
   if (address) driver().clSVMFree(context, address);
   loam::guard::give_back(*page, holding);
   return nullptr;
@@ -252,7 +265,7 @@ LOAM_GUARD_EXPORT void clSVMFree(cl_context context, void* address) {
   Page* const page = Page::of_process();
   Holding holding;
   // Forgotten before the free: afterwards the address may be another thread's.
-  const bool known = page && address && loam::guard::forget_svm(address, &holding);
+  const bool known = page && address && loam::guard::forget(address, &holding);
   driver().clSVMFree(context, address);
   if (known) loam::guard::give_back(*page, holding);
 }
@@ -298,7 +311,7 @@ LOAM_GUARD_EXPORT cl_int clEnqueueSVMFree(cl_command_queue queue, cl_uint count,
   if (!freed) return CL_OUT_OF_HOST_MEMORY;
   freed->count = 0;
   for (cl_uint i = 0; i < count; ++i)
-    if (forget_svm(addresses[i], &freed->holdings[freed->count])) ++freed->count;
+    if (forget(addresses[i], &freed->holdings[freed->count])) ++freed->count;
   cl_event ended = nullptr;
   const cl_int fault =
       real.clEnqueueSVMFree(queue, count, addresses, nullptr, nullptr, waits, list, &ended);

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "guard/driver.hpp"
+#include "guard/opencl/driver.hpp"
 #include "guard/turns.hpp"
 
 namespace loam::guard {
@@ -34,6 +34,7 @@ struct Follow {
   bool needs_turn = true;
   bool is_barrier = false;  // what follows in its queue waits for it, also out of order
   std::uint32_t device = 0;
+  std::uint32_t lane = LOAM_LANE_COMPUTE;
   Ticket ticket;
   cl_event event = nullptr;  // compared, never used: the driver may have ended it
   cl_event own_event = nullptr;

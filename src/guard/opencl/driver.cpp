@@ -1,4 +1,4 @@
-#include "guard/driver.hpp"
+#include "guard/opencl/driver.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -9,25 +9,11 @@
 #include <initializer_list>
 
 #include "guard/lock.hpp"
+#include "guard/lookup.hpp"
 
 namespace loam::guard {
 
 namespace {
-
-using Lookup = void* (*)(void*, const char*);
-
-// The C library's own dlsym; ours hides it from every plain reference.
-Lookup real_lookup() {
-  static std::atomic<Lookup> cached{nullptr};
-  Lookup lookup = cached.load(std::memory_order_acquire);
-  if (lookup) return lookup;
-  for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.0"}) {
-    lookup = reinterpret_cast<Lookup>(::dlvsym(RTLD_NEXT, "dlsym", version));
-    if (lookup) break;
-  }
-  cached.store(lookup, std::memory_order_release);
-  return lookup;
-}
 
 struct Name {
   const char* text;
@@ -91,8 +77,9 @@ bool is_implementation(const void* address) {
   return own;
 }
 
-// The guard's answer to a lookup of `name`; null to let the C library answer.
-void* answer(void* handle, const char* name, const void* caller) {
+}  // namespace
+
+void* opencl_answer(void* handle, const char* name, const void* caller) {
   void* const hook = hook_named(name);
   if (!hook || handle == RTLD_NEXT || is_implementation(caller)) return nullptr;
   void* const real = real_lookup()(handle, name);
@@ -107,8 +94,6 @@ void* answer(void* handle, const char* name, const void* caller) {
   }
   return hook;
 }
-
-}  // namespace
 
 void* hook_named(const char* name) {
   if (!name || name[0] != 'c' || name[1] != 'l') return nullptr;
@@ -134,15 +119,3 @@ const Driver& driver() {
 }
 
 }  // namespace loam::guard
-
-// Programs that open libOpenCL themselves look its functions up here. Everything that is not one of
-// the guard's names leaves by a jump, so that the C library sees the true caller.
-LOAM_GUARD_EXPORT void* dlsym(void* handle, const char* name) noexcept {
-  if (name[0] == 'c' && name[1] == 'l') [[unlikely]] {
-    if (void* hook = loam::guard::answer(handle, name, __builtin_return_address(0))) return hook;
-  }
-  const loam::guard::Lookup lookup = loam::guard::real_lookup();
-  if (!lookup) [[unlikely]]
-    return nullptr;
-  return lookup(handle, name);
-}

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "guard/driver.hpp"
+#include "guard/opencl/driver.hpp"
 #include "guard/turns.hpp"
 
 namespace loam::guard {

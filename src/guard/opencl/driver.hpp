@@ -11,6 +11,8 @@
 #define CL_USE_DEPRECATED_OPENCL_2_2_APIS
 #include <CL/cl.h>
 
+#include "guard/lookup.hpp"
+
 // Every function of the OpenCL API that the guard replaces.
 #define LOAM_GUARD_HOOKS(X)                   \
   X(clGetDeviceIDs)                           \
@@ -97,5 +99,3 @@ const Driver& driver();
 void* hook_named(const char* name);
 
 }  // namespace loam::guard
-
-#define LOAM_GUARD_EXPORT extern "C" __attribute__((visibility("default")))

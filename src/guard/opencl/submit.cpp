@@ -1,10 +1,10 @@
-#include "guard/submit.hpp"
+#include "guard/opencl/submit.hpp"
 
 #include <cstdlib>
 #include <new>
 
-#include "guard/deferred.hpp"
-#include "guard/devices.hpp"
+#include "guard/opencl/deferred.hpp"
+#include "guard/opencl/devices.hpp"
 #include "guard/page.hpp"
 
 namespace loam::guard {
@@ -49,6 +49,7 @@ cl_int submit_through(const Command& command, DriverCall call, void* closure) {
   if (!follow) return CL_OUT_OF_HOST_MEMORY;
   new (follow) Follow();
   follow->device = static_cast<std::uint32_t>(entry);
+  follow->lane = lane_of(*page, follow->device, command.work);
   follow->queue = command.queue;
   follow->needs_turn = command.work != Work::none;
   follow->is_barrier = command.is_barrier;
@@ -59,7 +60,7 @@ cl_int submit_through(const Command& command, DriverCall call, void* closure) {
     return call(closure, CL_FALSE, command.event);
   }
 
-  if (!defers) follow->ticket = admit(*page, follow->device, command.similar);
+  if (!defers) follow->ticket = admit(*page, follow->device, follow->lane, command.similar);
   cl_event event = nullptr;
   // A deferred command cannot keep the caller inside the driver: its turn is taken later.
   const bool waits_here = defers && command.blocking;

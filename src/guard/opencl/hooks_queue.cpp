@@ -1,11 +1,10 @@
 // Hooks of the calls that put work on a device. Each says what it is and goes through submit().
 #include <cstdint>
 
-#include "guard/deferred.hpp"
-#include "guard/driver.hpp"
-#include "guard/memory.hpp"
+#include "guard/opencl/deferred.hpp"
+#include "guard/opencl/driver.hpp"
+#include "guard/opencl/submit.hpp"
 #include "guard/page.hpp"
-#include "guard/submit.hpp"
 
 namespace loam::guard {
 
@@ -51,6 +50,23 @@ Command transfer(cl_command_queue queue, std::uint64_t bytes, cl_uint wait_count
   return command;
 }
 
+Command to_device(Command command) {
+  command.work = Work::to_device;
+  return command;
+}
+
+Command from_device(Command command) {
+  command.work = Work::from_device;
+  return command;
+}
+
+// A map brings to the host what it does not promise to overwrite.
+Command mapping(Command command, cl_map_flags flags) {
+  const bool reads = (flags & CL_MAP_WRITE_INVALIDATE_REGION) == 0;
+  if (reads) command.work = Work::from_device;
+  return command;
+}
+
 Command launch(cl_command_queue queue, std::uint64_t similar, cl_uint wait_count,
                const cl_event* wait_list, cl_event* event) {
   Command command = transfer(queue, 0, wait_count, wait_list, event);
@@ -73,10 +89,13 @@ Command fence(cl_command_queue queue, bool is_barrier, cl_uint wait_count,
 
 using loam::guard::driver;
 using loam::guard::fence;
+using loam::guard::from_device;
 using loam::guard::image_volume;
 using loam::guard::launch;
 using loam::guard::launch_kind;
+using loam::guard::mapping;
 using loam::guard::submit;
+using loam::guard::to_device;
 using loam::guard::transfer;
 using loam::guard::volume;
 
@@ -120,7 +139,7 @@ LOAM_GUARD_EXPORT cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buff
                                              cl_bool blocking, size_t offset, size_t size, void* to,
                                              LOAM_GUARD_TAIL) {
   if (!driver().clEnqueueReadBuffer) return CL_INVALID_OPERATION;
-  return submit(transfer(queue, size, waits, list, event, blocking == CL_TRUE),
+  return submit(from_device(transfer(queue, size, waits, list, event, blocking == CL_TRUE)),
                 [&](cl_bool blocking_now, cl_event* out) {
                   return driver().clEnqueueReadBuffer(queue, buffer, blocking_now, offset, size, to,
                                                       waits, list, out);
@@ -133,19 +152,20 @@ LOAM_GUARD_EXPORT cl_int clEnqueueReadBufferRect(cl_command_queue queue, cl_mem 
                                                  size_t row, size_t slice, size_t host_row,
                                                  size_t host_slice, void* to, LOAM_GUARD_TAIL) {
   if (!driver().clEnqueueReadBufferRect) return CL_INVALID_OPERATION;
-  return submit(transfer(queue, volume(region), waits, list, event, blocking == CL_TRUE),
-                [&](cl_bool blocking_now, cl_event* out) {
-                  return driver().clEnqueueReadBufferRect(
-                      queue, buffer, blocking_now, buffer_origin, host_origin, region, row, slice,
-                      host_row, host_slice, to, waits, list, out);
-                });
+  return submit(
+      from_device(transfer(queue, volume(region), waits, list, event, blocking == CL_TRUE)),
+      [&](cl_bool blocking_now, cl_event* out) {
+        return driver().clEnqueueReadBufferRect(queue, buffer, blocking_now, buffer_origin,
+                                                host_origin, region, row, slice, host_row,
+                                                host_slice, to, waits, list, out);
+      });
 }
 
 LOAM_GUARD_EXPORT cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer,
                                               cl_bool blocking, size_t offset, size_t size,
                                               const void* from, LOAM_GUARD_TAIL) {
   if (!driver().clEnqueueWriteBuffer) return CL_INVALID_OPERATION;
-  return submit(transfer(queue, size, waits, list, event, blocking == CL_TRUE),
+  return submit(to_device(transfer(queue, size, waits, list, event, blocking == CL_TRUE)),
                 [&](cl_bool blocking_now, cl_event* out) {
                   return driver().clEnqueueWriteBuffer(queue, buffer, blocking_now, offset, size,
                                                        from, waits, list, out);
@@ -159,7 +179,7 @@ LOAM_GUARD_EXPORT cl_int clEnqueueWriteBufferRect(cl_command_queue queue, cl_mem
                                                   size_t host_slice, const void* from,
                                                   LOAM_GUARD_TAIL) {
   if (!driver().clEnqueueWriteBufferRect) return CL_INVALID_OPERATION;
-  return submit(transfer(queue, volume(region), waits, list, event, blocking == CL_TRUE),
+  return submit(to_device(transfer(queue, volume(region), waits, list, event, blocking == CL_TRUE)),
                 [&](cl_bool blocking_now, cl_event* out) {
                   return driver().clEnqueueWriteBufferRect(
                       queue, buffer, blocking_now, buffer_origin, host_origin, region, row, slice,
@@ -204,24 +224,24 @@ LOAM_GUARD_EXPORT cl_int clEnqueueReadImage(cl_command_queue queue, cl_mem image
                                             const size_t* origin, const size_t* region, size_t row,
                                             size_t slice, void* to, LOAM_GUARD_TAIL) {
   if (!driver().clEnqueueReadImage) return CL_INVALID_OPERATION;
-  return submit(
-      transfer(queue, image_volume(image, region), waits, list, event, blocking == CL_TRUE),
-      [&](cl_bool blocking_now, cl_event* out) {
-        return driver().clEnqueueReadImage(queue, image, blocking_now, origin, region, row, slice,
-                                           to, waits, list, out);
-      });
+  return submit(from_device(transfer(queue, image_volume(image, region), waits, list, event,
+                                     blocking == CL_TRUE)),
+                [&](cl_bool blocking_now, cl_event* out) {
+                  return driver().clEnqueueReadImage(queue, image, blocking_now, origin, region,
+                                                     row, slice, to, waits, list, out);
+                });
 }
 
 LOAM_GUARD_EXPORT cl_int clEnqueueWriteImage(cl_command_queue queue, cl_mem image, cl_bool blocking,
                                              const size_t* origin, const size_t* region, size_t row,
                                              size_t slice, const void* from, LOAM_GUARD_TAIL) {
   if (!driver().clEnqueueWriteImage) return CL_INVALID_OPERATION;
-  return submit(
-      transfer(queue, image_volume(image, region), waits, list, event, blocking == CL_TRUE),
-      [&](cl_bool blocking_now, cl_event* out) {
-        return driver().clEnqueueWriteImage(queue, image, blocking_now, origin, region, row, slice,
-                                            from, waits, list, out);
-      });
+  return submit(to_device(transfer(queue, image_volume(image, region), waits, list, event,
+                                   blocking == CL_TRUE)),
+                [&](cl_bool blocking_now, cl_event* out) {
+                  return driver().clEnqueueWriteImage(queue, image, blocking_now, origin, region,
+                                                      row, slice, from, waits, list, out);
+                });
 }
 
 LOAM_GUARD_EXPORT cl_int clEnqueueFillImage(cl_command_queue queue, cl_mem image, const void* color,
@@ -324,7 +344,7 @@ LOAM_GUARD_EXPORT cl_int clEnqueueSVMMap(cl_command_queue queue, cl_bool blockin
                                          cl_map_flags flags, void* address, size_t size,
                                          LOAM_GUARD_TAIL) {
   if (!driver().clEnqueueSVMMap) return CL_INVALID_OPERATION;
-  return submit(transfer(queue, size, waits, list, event, blocking == CL_TRUE),
+  return submit(mapping(transfer(queue, size, waits, list, event, blocking == CL_TRUE), flags),
                 [&](cl_bool blocking_now, cl_event* out) {
                   return driver().clEnqueueSVMMap(queue, blocking_now, flags, address, size, waits,
                                                   list, out);
@@ -338,7 +358,7 @@ LOAM_GUARD_EXPORT void* clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer
   void* address = nullptr;
   cl_int done = CL_INVALID_OPERATION;
   if (driver().clEnqueueMapBuffer)
-    done = submit(transfer(queue, size, waits, list, event, blocking == CL_TRUE),
+    done = submit(mapping(transfer(queue, size, waits, list, event, blocking == CL_TRUE), flags),
                   [&](cl_bool blocking_now, cl_event* out) {
                     cl_int mapped = CL_SUCCESS;
                     address = driver().clEnqueueMapBuffer(queue, buffer, blocking_now, flags,
@@ -357,7 +377,9 @@ LOAM_GUARD_EXPORT void* clEnqueueMapImage(cl_command_queue queue, cl_mem image, 
   cl_int done = CL_INVALID_OPERATION;
   if (driver().clEnqueueMapImage)
     done = submit(
-        transfer(queue, image_volume(image, region), waits, list, event, blocking == CL_TRUE),
+        mapping(
+            transfer(queue, image_volume(image, region), waits, list, event, blocking == CL_TRUE),
+            flags),
         [&](cl_bool blocking_now, cl_event* out) {
           cl_int mapped = CL_SUCCESS;
           address = driver().clEnqueueMapImage(queue, image, blocking_now, flags, origin, region,

@@ -1,4 +1,4 @@
-#include "guard/deferred.hpp"
+#include "guard/opencl/deferred.hpp"
 
 #include <pthread.h>
 
@@ -27,6 +27,10 @@ void forget_in_child() {
   list = nullptr;
   being_set_count = 0;
   deferred_count = 0;
+}
+
+[[gnu::constructor]] void forget_after_fork() {
+  at_fork_in_child(&forget_in_child);
 }
 
 bool is_being_set(cl_event event) {
@@ -101,7 +105,7 @@ void release_now(const Release& release) {
   if (Page* const page = Page::of_process()) {
     for (Follow* follow = release.ready; follow;) {
       Follow* const next = follow->next;
-      settle(*page, follow, admit_deferred(*page, follow->device));
+      settle(*page, follow, admit_deferred(*page, follow->device, follow->lane));
       follow = next;
     }
   }
@@ -167,7 +171,6 @@ void Roots::remove(cl_event event) {
 }
 
 Roots roots_of(cl_command_queue queue, cl_uint waits, const cl_event* waited) {
-  at_fork_in_child(&forget_in_child);
   Roots roots;
   if (!driver().clGetEventInfo || !driver().clRetainEvent) return roots;
   const bool any = deferred_count.load() > 0;
@@ -252,7 +255,7 @@ cl_int set_user_event(cl_event event, cl_int status) {
   while (ready) {
     Follow* const next = ready->next;
     Ticket ticket;
-    if (!admit_deferred_now(*page, ready->device, &ticket)) break;
+    if (!admit_deferred_now(*page, ready->device, ready->lane, &ticket)) break;
     settle(*page, ready, ticket);
     ready = next;
   }
