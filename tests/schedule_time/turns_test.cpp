@@ -32,10 +32,16 @@ struct Load {
 };
 
 TurnTerms strict(int share) {
-  return {share, std::max(share, 1), true, 10 * ms, 500 * us};
+  return {.share_milli = share,
+          .weight = std::max(share, 1),
+          .quantum_ns = 10 * ms,
+          .linger_ns = 500 * us};
 }
 TurnTerms burstable(int share, int weight = 0) {
-  return {share, weight ? weight : std::max(share, 1), false, 10 * ms, 500 * us};
+  TurnTerms terms = strict(share);
+  if (weight != 0) terms.weight = weight;
+  terms.strict = false;
+  return terms;
 }
 
 // Plays the keeper and the device. Calls `each(now)` after every turn.
