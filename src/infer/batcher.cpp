@@ -1,0 +1,265 @@
+// The batcher's round: requests in, steps out, results back.
+#include "infer/batcher.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+
+namespace loam::infer {
+
+Batcher::Batcher(BatcherConfig config, TokenCounters& counters)
+    : config_(config),
+      counters_(counters),
+      tree_(config.cache_bytes_max, config.token_bytes),
+      costs_(config.slots),
+      slots_(config.slots) {
+  LOAM_ASSERT(config.slots > 0 && config.gap_factor > 1);
+  LOAM_ASSERT(config.step_tokens_max >= config.slots);
+  LOAM_ASSERT(config.chunk_tokens > 0 && config.chunk_tokens_least > 0);
+  LOAM_ASSERT(config.overcommit_permille >= 1000);
+}
+
+std::uint32_t Batcher::capacity() const {
+  return config_.unified ? config_.cells : config_.cells_per_slot;
+}
+
+Result<SequenceId> Batcher::submit(SequenceRequest request) {
+  LOAM_ASSERT(!request.prompt.empty() && request.weight > 0);
+  LOAM_ASSERT(request.public_tokens <= request.prompt.size());
+  const std::uint64_t wanted = request.prompt.size() + std::uint64_t{request.tokens_max};
+  if (request.tokens_max == 0) {
+    return invalid("0 tokens are to be generated", "ask for at least one");
+  }
+  if (wanted > capacity()) {
+    return invalid("the prompt's " + std::to_string(request.prompt.size()) + " tokens and " +
+                       std::to_string(request.tokens_max) +
+                       " to generate do not fit a context of " + std::to_string(capacity()),
+                   "shorten the prompt or ask for fewer tokens");
+  }
+  Sequence sequence;
+  sequence.id = SequenceId{next_sequence_++};
+  sequence.prompt_tokens = static_cast<std::uint32_t>(request.prompt.size());
+  sequence.tokens = std::move(request.prompt);
+  sequence.tokens.reserve(wanted);
+  sequence.public_tokens = request.public_tokens;
+  sequence.tenant = std::move(request.tenant);
+  sequence.service_class = request.service_class;
+  sequence.tokens_max = request.tokens_max;
+  sequence.meter_prompt = request.meter_prompt;
+  counters_.arrive(sequence.tenant, request.weight);
+  const SequenceId id = sequence.id;
+  sequences_.emplace(id, std::move(sequence));
+  return id;
+}
+
+std::optional<TokenUsage> Batcher::cancel(SequenceId id, bool keep) {
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return std::nullopt;
+  const TokenUsage usage = found->second.usage;
+  release(found->second, keep);
+  sequences_.erase(found);
+  return usage;
+}
+
+// Takes the slot back; `keep`: what was computed stays on the host for those who begin alike.
+void Batcher::release(Sequence& sequence, bool keep) {
+  if (sequence.phase == Phase::running) {
+    if (keep && config_.share_prefixes && sequence.computed >= config_.prefix_tokens_least) {
+      tree_.store(sequence.key(sequence.computed), sequence.slot, pending_);
+    }
+    pending_.emplace_back(ClearOp{sequence.slot});
+    slots_[sequence.slot] = SequenceId{};
+  } else if (sequence.pinned != PrefixTree::root) {
+    tree_.unpin(sequence.pinned);
+  }
+  counters_.leave(sequence.tenant);
+}
+
+StepPlan Batcher::plan() {
+  StepPlan plan;
+  plan.before.swap(pending_);
+  admit(plan.before);
+  if (config_.unified) relieve(plan);
+  compose(plan);
+  return plan;
+}
+
+// Tokens of prompts that are in work, the first to be served first.
+std::vector<Batcher::Sequence*> Batcher::prompts_in_order() {
+  std::vector<Sequence*> prompts;
+  for (Sequence* sequence : running()) {
+    if (sequence->left_to_compute() > 1) prompts.push_back(sequence);
+  }
+  std::sort(prompts.begin(), prompts.end(), [&](const Sequence* a, const Sequence* b) {
+    if (a->service_class != b->service_class) return a->service_class > b->service_class;
+    if (config_.fair) {
+      const std::uint64_t served_a = counters_.counter(a->tenant);
+      const std::uint64_t served_b = counters_.counter(b->tenant);
+      if (served_a != served_b) return served_a < served_b;
+    }
+    return a->started < b->started;
+  });
+  return prompts;
+}
+
+// A newcomer's whole prompt goes without the running streams where that keeps their gaps in bounds:
+// its first token then comes after its own work alone. Never twice in a row.
+bool Batcher::newcomers_alone(const std::vector<Sequence*>& prompts, std::uint32_t streams) const {
+  if (!config_.fair || last_alone_ || streams == 0 || prompts.empty()) return false;
+  const Sequence& first = *prompts.front();
+  if (first.generated() > 0 || load_of(first.tenant).running != 1) return false;
+  return first.left_to_compute() <= costs_.prompt_budget(streams, config_.gap_factor,
+                                                         config_.chunk_tokens_least,
+                                                         config_.step_tokens_max);
+}
+
+void Batcher::compose(StepPlan& plan) {
+  const std::vector<Sequence*> prompts = prompts_in_order();
+  std::vector<Sequence*> streams;
+  for (Sequence* sequence : running()) {
+    if (sequence->left_to_compute() == 1) streams.push_back(sequence);
+  }
+  const auto count = static_cast<std::uint32_t>(streams.size());
+  const bool alone = newcomers_alone(prompts, count);
+  std::uint32_t budget = config_.chunk_tokens;
+  if (alone) {
+    budget = prompts.front()->left_to_compute();
+  } else if (count > 0) {
+    budget = costs_.prompt_budget(count, config_.gap_factor, config_.chunk_tokens_least,
+                                  config_.chunk_tokens);
+  }
+  if (!alone) {
+    budget = std::min(budget, config_.step_tokens_max - count);
+    for (const Sequence* sequence : streams) add_item(plan, *sequence, 1);
+  }
+  budget = std::min(budget, config_.step_tokens_max);
+  for (const Sequence* sequence : prompts) {
+    if (budget == 0) break;
+    const std::uint32_t tokens = std::min(budget, sequence->left_to_compute());
+    add_item(plan, *sequence, tokens);
+    budget -= tokens;
+  }
+  last_alone_ = alone;
+  // The library computes neighbouring slots together; a batch out of order would be cut up.
+  std::sort(plan.items.begin(), plan.items.end(),
+            [](const BatchItem& a, const BatchItem& b) { return a.slot < b.slot; });
+}
+
+void Batcher::add_item(StepPlan& plan, const Sequence& sequence, std::uint32_t tokens) const {
+  plan.items.push_back({sequence.id, sequence.slot, sequence.computed, tokens,
+                        tokens == sequence.left_to_compute()});
+}
+
+// Unified memory that was promised more than once: before a step that might not fit, the stream
+// that can wait best is swapped out.
+void Batcher::relieve(StepPlan& plan) {
+  while (true) {
+    std::uint64_t used = 0;
+    std::uint64_t step = 0;
+    Sequence* last = nullptr;
+    std::uint32_t count = 0;
+    for (Sequence* sequence : running()) {
+      ++count;
+      used += sequence->computed;
+      step += std::min(sequence->left_to_compute(), config_.chunk_tokens);
+      if (last == nullptr || sequence->service_class < last->service_class ||
+          (sequence->service_class == last->service_class && sequence->started > last->started)) {
+        last = sequence;
+      }
+    }
+    if (count < 2 ||
+        used + std::min<std::uint64_t>(step, config_.step_tokens_max) <= config_.cells) {
+      return;
+    }
+    swap_out(*last, plan.before);
+  }
+}
+
+std::vector<Ended> Batcher::finish(const StepPlan& plan, std::span<const Sampled> samples,
+                                   std::uint64_t us) {
+  std::uint32_t streams = 0;
+  std::uint32_t prompt_tokens = 0;
+  std::uint64_t all = 0;
+  for (const BatchItem& item : plan.items) {
+    all += item.tokens;
+    (item.tokens == 1 ? streams : prompt_tokens) += item.tokens;
+  }
+  if (all > 0) costs_.learn(streams, prompt_tokens, us);
+  for (const BatchItem& item : plan.items) {
+    account(sequences_.at(item.sequence), item, us * item.tokens / all);
+  }
+  std::vector<Ended> ended;
+  for (const Sampled& sample : samples) {
+    Sequence& sequence = sequences_.at(sample.sequence);
+    LOAM_ASSERT(sequence.left_to_compute() == 0);
+    sequence.tokens.push_back(sample.token);
+    ++sequence.usage.generated_tokens;
+    counters_.charge(sequence.tenant, config_.generated_cost);
+    const bool at_limit = sequence.generated() >= sequence.tokens_max;
+    if (!sample.end && !at_limit) continue;
+    ended.push_back({sequence.id, !sample.end, sequence.usage, sequence.preemptions});
+    release(sequence, true);
+    sequences_.erase(sample.sequence);
+  }
+  return ended;
+}
+
+void Batcher::account(Sequence& sequence, const BatchItem& item, std::uint64_t us) {
+  LOAM_ASSERT(item.position == sequence.computed);
+  const std::uint32_t end = item.position + item.tokens;
+  const std::uint32_t anew =
+      std::min(end, std::max(sequence.computed_max, item.position)) - item.position;
+  sequence.usage.recomputed_tokens += anew;
+  const std::uint32_t first_new = item.position + anew;
+  if (first_new < sequence.prompt_tokens) {
+    const std::uint32_t tokens = std::min(end, sequence.prompt_tokens) - first_new;
+    if (sequence.meter_prompt) sequence.usage.prompt_tokens += tokens;
+    counters_.charge(sequence.tenant, std::uint64_t{tokens} * config_.prompt_cost);
+  }
+  sequence.usage.engine_time_us += us;
+  sequence.computed = end;
+  sequence.computed_max = std::max(sequence.computed_max, end);
+}
+
+std::span<const Token> Batcher::tokens(SequenceId sequence) const {
+  return sequences_.at(sequence).tokens;
+}
+
+const TokenUsage& Batcher::usage(SequenceId sequence) const {
+  return sequences_.at(sequence).usage;
+}
+
+Batcher::Load Batcher::load() const {
+  Load load;
+  for (const auto& [id, sequence] : sequences_) {
+    if (sequence.phase == Phase::waiting) ++load.waiting;
+    if (sequence.phase == Phase::swapped) ++load.swapped;
+    if (sequence.phase != Phase::running) continue;
+    ++load.running;
+    load.cells_used += sequence.computed;
+    load.cells_promised += sequence.promised();
+  }
+  const auto held = [](SequenceId id) { return id.valid(); };
+  const auto first = std::find_if(slots_.begin(), slots_.end(), held);
+  const auto last = std::find_if(slots_.rbegin(), slots_.rend(), held).base();
+  if (first < last) {
+    const auto span = static_cast<std::uint32_t>(last - first);
+    load.fragmentation_permille = (span - load.running) * 1000 / span;
+  }
+  load.preemptions = preemptions_;
+  load.compactions = compactions_;
+  return load;
+}
+
+Batcher::Load Batcher::load_of(const std::string& tenant) const {
+  Load load;
+  for (const auto& [id, sequence] : sequences_) {
+    if (sequence.tenant != tenant) continue;
+    if (sequence.phase == Phase::waiting) ++load.waiting;
+    if (sequence.phase == Phase::swapped) ++load.swapped;
+    if (sequence.phase == Phase::running) ++load.running;
+  }
+  return load;
+}
+
+}  // namespace loam::infer
