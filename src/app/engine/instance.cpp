@@ -1,0 +1,226 @@
+#include "app/engine/instance.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "base/assert.hpp"
+
+namespace loam::serve {
+
+namespace {
+
+using infer::SequenceId;
+
+std::uint64_t now_us() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
+}
+
+void add_token(llama_batch& batch, llama_token token, std::uint32_t position, std::uint32_t slot,
+               bool logits) {
+  const int i = batch.n_tokens++;
+  batch.token[i] = token;
+  batch.pos[i] = static_cast<llama_pos>(position);
+  batch.n_seq_id[i] = 1;
+  batch.seq_id[i][0] = static_cast<llama_seq_id>(slot);
+  batch.logits[i] = logits ? 1 : 0;
+}
+
+Error no_context(const std::string& why) {
+  return Error{ErrorKind::exhausted, "no context can be made on the model: " + why,
+               "give the instance more memory, or fewer slots or cells"};
+}
+
+// Two tokens through slot 0, to see a state's layout and to touch the weights once.
+Result<std::uint32_t> warm_up(llama_context* context, KvStore& store) {
+  llama_token tokens[2] = {0, 0};
+  llama_batch two = llama_batch_init(2, 0, 1);
+  for (std::uint32_t i = 0; i < 2; ++i) add_token(two, tokens[i], i, 0, i == 1);
+  const int failed = llama_decode(context, two);
+  llama_batch_free(two);
+  if (failed != 0) return no_context("its first step failed: " + last_complaint());
+  const std::uint32_t bytes = store.probe();
+  llama_memory_clear(llama_get_memory(context), true);
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Instance>> Instance::make(const Model& model, const InstanceOptions& options,
+                                                 const std::vector<infer::AdapterUse>& adapters,
+                                                 infer::TokenCounters& counters) {
+  infer::BatcherConfig config = options.batching;
+  llama_context_params params = llama_context_default_params();
+  params.n_seq_max = config.slots;
+  params.n_ctx = config.unified ? config.cells : config.cells_per_slot * config.slots;
+  params.n_batch = config.step_tokens_max;
+  params.n_ubatch = config.step_tokens_max;
+  params.n_outputs_max = config.slots;
+  params.n_threads = options.threads;
+  params.n_threads_batch = options.threads;
+  params.kv_unified = config.unified;
+  // Fused attention also keeps values by token, which is how segments are cut.
+  params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+  params.no_perf = true;
+  std::unique_ptr<Instance> instance(new Instance);
+  last_complaint();
+  instance->context_.reset(llama_init_from_model(model.handle(), params));
+  if (!instance->context_) return no_context(last_complaint());
+  llama_context* context = instance->context();
+  // The library rounds up; what it gives is used. Apart, each slot has its own part.
+  if (config.unified) {
+    config.cells = llama_n_ctx(context);
+  } else {
+    config.cells_per_slot = llama_n_ctx_seq(context);
+    config.cells = config.cells_per_slot * config.slots;
+  }
+  if (!adapters.empty()) {
+    std::vector<llama_adapter_lora*> handles;
+    std::vector<float> scales;
+    for (const infer::AdapterUse& use : adapters) {
+      handles.push_back(model.adapter(use.name));
+      scales.push_back(use.scale);
+      LOAM_ASSERT(handles.back() != nullptr);
+    }
+    if (llama_set_adapters_lora(context, handles.data(), handles.size(), scales.data()) != 0) {
+      return no_context("the adapters do not apply: " + last_complaint());
+    }
+  }
+  instance->store_ = std::make_unique<KvStore>(context);
+  LOAM_TRY(token_bytes, warm_up(context, *instance->store_));
+  if (token_bytes == 0) {
+    // The state's layout is another one: nothing is kept on the host, preempted streams recompute.
+    config.share_prefixes = false;
+    config.cache_bytes_max = 0;
+  }
+  config.token_bytes = std::max(token_bytes, 1U);
+  instance->batcher_ = std::make_unique<infer::Batcher>(config, counters);
+  instance->batch_ = llama_batch_init(static_cast<std::int32_t>(config.step_tokens_max), 0, 1);
+  instance->batch_free_.batch = &instance->batch_;
+  return instance;
+}
+
+// Those whose rows could not be put in place.
+std::vector<SequenceId> Instance::carry_out(const infer::StepPlan& plan) {
+  std::vector<std::uint32_t> broken_slots;
+  llama_memory_t memory = llama_get_memory(context());
+  for (const infer::MemoryOp& op : plan.before) {
+    if (const auto* capture = std::get_if<infer::CaptureOp>(&op)) {
+      // A segment that is missing is noticed by whoever wants it.
+      (void)store_->capture(*capture).ok();
+    } else if (const auto* split = std::get_if<infer::SplitOp>(&op)) {
+      store_->split(*split);
+    } else if (const auto* drop = std::get_if<infer::DropOp>(&op)) {
+      store_->drop(*drop);
+    } else if (const auto* restore = std::get_if<infer::RestoreOp>(&op)) {
+      if (!store_->restore(*restore).ok()) broken_slots.push_back(restore->slot);
+    } else if (const auto* clear = std::get_if<infer::ClearOp>(&op)) {
+      llama_memory_seq_rm(memory, static_cast<llama_seq_id>(clear->slot), -1, -1);
+    } else if (const auto* move = std::get_if<infer::MoveOp>(&op)) {
+      if (!store_->move(*move).ok()) broken_slots.push_back(move->to);
+    }
+  }
+  std::vector<SequenceId> broken;
+  for (const infer::BatchItem& item : plan.items) {
+    if (std::find(broken_slots.begin(), broken_slots.end(), item.slot) != broken_slots.end()) {
+      broken.push_back(item.sequence);
+    }
+  }
+  return broken;
+}
+
+bool Instance::decode(const infer::StepPlan& plan) {
+  batch_.n_tokens = 0;
+  for (const infer::BatchItem& item : plan.items) {
+    const auto tokens = batcher_->tokens(item.sequence);
+    for (std::uint32_t i = 0; i < item.tokens; ++i) {
+      const std::uint32_t position = item.position + i;
+      add_token(batch_, tokens[position], position, item.slot, item.sample && i + 1 == item.tokens);
+    }
+  }
+  return llama_decode(context(), batch_) == 0;
+}
+
+void Instance::give_up(SequenceId sequence, Step& step) {
+  step.broken.push_back(sequence);
+  step.broken_usage.push_back(batcher_->cancel(sequence, false).value_or(TokenUsage{}));
+}
+
+Instance::Step Instance::step(const Sample& sample) {
+  Step out;
+  infer::StepPlan plan = batcher_->plan();
+  const std::vector<SequenceId> broken = carry_out(plan);
+  std::erase_if(plan.items, [&](const infer::BatchItem& item) {
+    return std::find(broken.begin(), broken.end(), item.sequence) != broken.end();
+  });
+  const std::uint64_t start = now_us();
+  const bool done = plan.items.empty() || decode(plan);
+  out.us = now_us() - start;
+  if (!done) {
+    // Nothing of this step can be trusted: its sequences end, the others are not disturbed.
+    infer::StepPlan nothing;
+    batcher_->finish(nothing, {}, 0);
+    for (const infer::BatchItem& item : plan.items) give_up(item.sequence, out);
+    for (const SequenceId sequence : broken) give_up(sequence, out);
+    return out;
+  }
+  std::vector<infer::Sampled> samples;
+  int row = 0;
+  for (const infer::BatchItem& item : plan.items) {
+    row += static_cast<int>(item.tokens);
+    out.tokens += item.tokens;
+    out.computed.push_back(item.sequence);
+    if (item.sample)
+      samples.push_back(sample(item.sequence, llama_get_logits_ith(context(), row - 1)));
+  }
+  out.ended = batcher_->finish(plan, samples, out.us);
+  for (const SequenceId sequence : broken) give_up(sequence, out);
+  return out;
+}
+
+Result<std::unique_ptr<Embedder>> Embedder::make(const Model& model, std::uint32_t tokens_max,
+                                                 int threads) {
+  llama_context_params params = llama_context_default_params();
+  params.n_ctx = tokens_max;
+  params.n_batch = tokens_max;
+  params.n_ubatch = tokens_max;  // a mean needs the whole text in one piece
+  params.n_seq_max = 1;
+  params.n_threads = threads;
+  params.n_threads_batch = threads;
+  params.embeddings = true;
+  params.pooling_type = LLAMA_POOLING_TYPE_MEAN;
+  params.no_perf = true;
+  auto embedder = std::make_unique<Embedder>();
+  last_complaint();
+  embedder->context_.reset(llama_init_from_model(model.handle(), params));
+  if (!embedder->context_) return no_context(last_complaint());
+  embedder->tokens_max_ = tokens_max;
+  embedder->length_ = static_cast<std::uint32_t>(llama_model_n_embd(model.handle()));
+  return embedder;
+}
+
+Result<std::vector<float>> Embedder::embed(std::span<const infer::Token> tokens) {
+  LOAM_ASSERT(!tokens.empty() && tokens.size() <= tokens_max_);
+  llama_context* context = context_.get();
+  llama_memory_clear(llama_get_memory(context), false);
+  llama_batch batch = llama_batch_init(static_cast<std::int32_t>(tokens.size()), 0, 1);
+  for (std::uint32_t i = 0; i < tokens.size(); ++i) add_token(batch, tokens[i], i, 0, true);
+  const int failed = llama_decode(context, batch);
+  llama_batch_free(batch);
+  const float* values = failed == 0 ? llama_get_embeddings_seq(context, 0) : nullptr;
+  if (values == nullptr) {
+    return Error{ErrorKind::internal, "the embedding could not be computed: " + last_complaint(),
+                 "try again"};
+  }
+  std::vector<float> out(values, values + length_);
+  double square = 0;
+  for (const float value : out) square += static_cast<double>(value) * static_cast<double>(value);
+  const auto scale = static_cast<float>(square > 0 ? 1 / std::sqrt(square) : 0);
+  for (float& value : out) value *= scale;
+  return out;
+}
+
+}  // namespace loam::serve

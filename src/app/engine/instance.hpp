@@ -1,0 +1,78 @@
+// One context on a loaded model, with the batcher that fills it: carries out its plans. Instances
+// of the same model share the weights; each set of adapters has its own. Shell; one thread at a
+// time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "app/engine/kv_store.hpp"
+#include "app/engine/model.hpp"
+#include "infer/batcher.hpp"
+
+namespace loam::serve {
+
+struct InstanceOptions {
+  infer::BatcherConfig batching;  // token_bytes is filled in
+  int threads = 1;
+};
+
+class Instance {
+ public:
+  static Result<std::unique_ptr<Instance>> make(const Model& model, const InstanceOptions& options,
+                                                const std::vector<infer::AdapterUse>& adapters,
+                                                infer::TokenCounters& counters);
+
+  infer::Batcher& batcher() { return *batcher_; }
+  const infer::Batcher& batcher() const { return *batcher_; }
+  llama_context* context() { return context_.get(); }
+
+  // Called for each sequence whose next token is due, with its logits; gives what was sampled.
+  using Sample = std::function<infer::Sampled(infer::SequenceId, const float* logits)>;
+  struct Step {
+    std::vector<infer::Ended> ended;
+    std::vector<infer::SequenceId>
+        broken;  // not computed; over for the batcher, usage lost on them
+    std::vector<TokenUsage> broken_usage;
+    std::vector<infer::SequenceId> computed;
+    std::uint32_t tokens = 0;
+    std::uint64_t us = 0;  // the model's part
+  };
+  // One round of the batcher.
+  Step step(const Sample& sample);
+
+ private:
+  Instance() = default;
+  std::vector<infer::SequenceId> carry_out(const infer::StepPlan& plan);
+  bool decode(const infer::StepPlan& plan);
+  void give_up(infer::SequenceId sequence, Step& step);
+
+  ContextHandle context_;
+  std::unique_ptr<KvStore> store_;
+  std::unique_ptr<infer::Batcher> batcher_;
+  llama_batch batch_{};
+  struct BatchFree {
+    llama_batch* batch = nullptr;
+    ~BatchFree() {
+      if (batch != nullptr) llama_batch_free(*batch);
+    }
+  } batch_free_;
+};
+
+// The mean of a text's token vectors, of length 1. The context is made for this alone.
+class Embedder {
+ public:
+  static Result<std::unique_ptr<Embedder>> make(const Model& model, std::uint32_t tokens_max,
+                                                int threads);
+  std::uint32_t tokens_max() const { return tokens_max_; }
+  Result<std::vector<float>> embed(std::span<const infer::Token> tokens);
+
+ private:
+  ContextHandle context_;
+  std::uint32_t tokens_max_ = 0;
+  std::uint32_t length_ = 0;
+};
+
+}  // namespace loam::serve

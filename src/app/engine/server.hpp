@@ -1,0 +1,140 @@
+// loam-engine's loop: clients on a Unix socket, requests into instances, tokens back. One thread:
+// frames are read and written between two steps, since a request can join only at the next step
+// anyway. Specification: docs/formats/engine-wire.md. Shell.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/engine/connection.hpp"
+#include "app/engine/instance.hpp"
+#include "app/engine/sampler.hpp"
+#include "infer/text_stream.hpp"
+#include "infer/token_counter.hpp"
+#include "infer/wire.hpp"
+
+namespace loam::serve {
+
+struct ServerOptions {
+  std::string socket_path;
+  std::string model_name;
+  std::string usage_path;  // a line of JSON for each request that ended; empty: none
+  InstanceOptions instance;
+  std::uint32_t instances_max = 4;  // contexts on the model: the plain one and those with adapters
+  std::uint32_t tokens_max_default = 256;
+  std::uint32_t waiting_max = 1024;  // requests; more are refused with when to come again
+  std::uint32_t embed_tokens_max = 512;
+};
+
+class Server {
+ public:
+  // Listens from now on; a socket file without a listener is replaced.
+  static Result<std::unique_ptr<Server>> make(const Model& model, ServerOptions options);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Serves until `stop` is set (looked at between steps and when a signal arrives); then every
+  // unfinished stream fails with `unavailable`.
+  void run(const std::atomic<bool>& stop);
+
+ private:
+  using ConnectionId = std::uint64_t;
+  struct Answer {  // one choice of a request
+    infer::SequenceId sequence;
+    Sampler sampler;
+    infer::TextStream text;
+    std::vector<infer::wire::TokenLogprob> logprobs;
+    std::uint32_t generated = 0;
+    bool stopped = false;  // by a stop string
+    bool done = false;
+    infer::wire::FinishReason reason = infer::wire::FinishReason::stop;
+  };
+  struct Request {
+    ConnectionId connection = 0;
+    infer::wire::StreamId stream = 0;
+    std::string name;
+    std::string tenant;
+    std::size_t instance = 0;
+    std::vector<Answer> answers;
+    TokenUsage usage;
+    std::uint64_t arrived_us = 0;
+    std::uint64_t started_us = 0;
+    std::uint64_t first_token_us = 0;
+    std::uint32_t preemptions = 0;
+    Error fault;  // with kind and message once sampling failed
+    bool faulty = false;
+  };
+  using RequestKey = std::pair<ConnectionId, infer::wire::StreamId>;
+  struct EmbedJob {
+    RequestKey key;
+    std::string name;
+    std::string tenant;
+    std::vector<infer::Token> tokens;
+    std::uint64_t arrived_us = 0;
+  };
+  struct Pool {
+    std::vector<infer::AdapterUse> adapters;
+    std::unique_ptr<Instance> instance;
+    std::map<infer::SequenceId, std::pair<RequestKey, std::size_t>> owners;  // and which answer
+  };
+
+  Server(const Model& model, ServerOptions options);
+
+  // server.cpp: the loop and the clients
+  void wait_for_clients(const std::atomic<bool>& stop);
+  void accept_clients();
+  void read_from(Connection& connection);
+  void handle(Connection& connection, infer::wire::Frame frame);
+  void drop_gone();
+  void send(ConnectionId connection, const infer::wire::Frame& frame);
+  bool has_work() const;
+  infer::wire::Welcome welcome() const;
+  infer::wire::Stats stats() const;
+
+  // server_requests.cpp: a request's life
+  void submit(Connection& connection, infer::wire::Submit submit);
+  Result<void> begin(Connection& connection, const infer::wire::Submit& submit);
+  Result<void> begin_embedding(Connection& connection, const infer::wire::Submit& submit);
+  Result<std::size_t> instance_for(const std::vector<infer::AdapterUse>& adapters);
+  void tokenize(Connection& connection, const infer::wire::Tokenize& ask);
+  void step(std::size_t index);
+  infer::Sampled sample(Pool& pool, infer::SequenceId sequence, const float* logits);
+  void end_answer(Pool& pool, const infer::Ended& ended);
+  void end_request(const RequestKey& key, infer::wire::FinishReason reason);
+  void fail_request(const RequestKey& key, const Error& error);
+  void cancel(const RequestKey& key);
+  void stop_answers(Request& request);
+  void embed_one();
+  void record(const std::string& name, const std::string& tenant, const TokenUsage& usage,
+              const char* outcome);
+  void check_drained();
+
+  const Model& model_;
+  ServerOptions options_;
+  int listener_ = -1;
+  int usage_file_ = -1;
+  infer::TokenCounters counters_;
+  std::vector<Pool> pools_;  // 0: without adapters
+  std::unique_ptr<Embedder> embedder_;
+  std::map<ConnectionId, Connection> connections_;
+  std::map<RequestKey, Request> requests_;
+  std::list<EmbedJob> embeddings_;
+  std::vector<ConnectionId> draining_;
+  ConnectionId next_connection_ = 1;
+  std::uint64_t started_us_ = 0;
+  struct TenantTotals {
+    std::uint64_t requests = 0;
+    TokenUsage usage;
+  };
+  std::map<std::string, TenantTotals> tenants_;
+  infer::wire::Stats totals_;  // the counts that only grow
+};
+
+std::uint64_t monotonic_us();
+
+}  // namespace loam::serve
