@@ -106,7 +106,7 @@ std::uint64_t parameters_of(const ModelShape& shape, std::uint64_t vocabulary) {
 }  // namespace
 
 Result<ModelShape> shape_named(const std::string& name) {
-  if (name == "tiny") return ModelShape{16, 2, 2, 2, 64, 2048, true};
+  if (name == "tiny") return ModelShape{32, 2, 2, 2, 64, 2048, true};
   if (name == "20m") return ModelShape{256, 8, 8, 8, 768, 2048, true};
   if (name == "124m") return ModelShape{768, 12, 12, 12, 2048, 2048, true};
   if (name == "learner") return ModelShape{64, 2, 4, 4, 256, 512, false};
