@@ -45,7 +45,7 @@ struct BatcherConfig {
   // 1000, streams are swapped out when all use what they were promised.
   std::uint32_t overcommit_permille = 1000;
   std::uint32_t step_tokens_max = 512;     // the most one step can take
-  std::uint32_t chunk_tokens = 64;         // of prompts, in a step without running streams
+  std::uint32_t chunk_tokens = 32;         // of prompts, in a step without running streams
   std::uint32_t chunk_tokens_least = 8;    // of prompts, beside running streams
   std::uint32_t gap_factor = 5;            // a step with a prompt lasts at most so many without one
   std::uint32_t prefix_tokens_least = 16;  // shorter common beginnings are computed again

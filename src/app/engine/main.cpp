@@ -25,7 +25,7 @@ constexpr const char* usage =
     "  --overcommit PERCENT of the shared cells that may be promised (default 100)\n"
     "  --cache-mib N        host memory for prefixes and swapped streams (default 256; 0: none)\n"
     "  --memory-mib N       refuse a model file larger than this (default 0: no bound)\n"
-    "  --chunk N            prompt tokens in a step without streams (default 64)\n"
+    "  --chunk N            prompt tokens in a step without streams (default 32)\n"
     "  --gap-factor N       a step with a prompt lasts at most so many without (default 5)\n"
     "  --threads N          for the model's maths (default 1; more than the cores that are\n"
     "                       free makes it many times slower)\n"
