@@ -1,0 +1,91 @@
+#include "guard/cuda/clerk.hpp"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "guard/cuda/gate.hpp"
+#include "guard/page.hpp"
+
+namespace loam::guard::cuda {
+
+namespace {
+
+std::uint32_t bell = 0;  // a futex
+std::atomic<bool> started{false};
+std::atomic<bool> sleeps{false};
+// It stays awake this long after the last lane closed: programs that wait for each kernel open one
+// again a moment later.
+constexpr std::uint64_t lingers_ns = 2'000'000;
+constexpr std::uint64_t lingering_nap_ns = 500'000;
+
+void nap(std::uint64_t ns) {
+  timespec time{static_cast<time_t>(ns / 1'000'000'000u), static_cast<long>(ns % 1'000'000'000u)};
+  ::nanosleep(&time, nullptr);
+}
+
+void* run(void*) {
+  // Late is costly: the device idles until it hears. The default slack is 50 microseconds.
+  ::prctl(PR_SET_TIMERSLACK, 1000);
+  ::pthread_setname_np(::pthread_self(), "loam-clerk");
+  int mode = capture_mode_relaxed;
+  if (const Driver* const real = driver(); real && real->cuThreadExchangeStreamCaptureMode)
+    real->cuThreadExchangeStreamCaptureMode(&mode);
+  std::uint64_t idle_since = 0;
+  for (;;) {
+    const std::uint32_t seen = __atomic_load_n(&bell, __ATOMIC_SEQ_CST);
+    if (const std::uint64_t next = look_after_lanes(); next > 0) {
+      idle_since = 0;
+      nap(next);
+      continue;
+    }
+    const std::uint64_t now = now_ns();
+    if (idle_since == 0) idle_since = now;
+    if (now - idle_since < lingers_ns) {
+      nap(lingering_nap_ns);
+      continue;
+    }
+    sleeps.store(true);
+    ::syscall(SYS_futex, &bell, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, seen, nullptr, nullptr, 0);
+    sleeps.store(false);
+    idle_since = 0;
+  }
+}
+
+void forget_in_child() {
+  started = false;
+  sleeps = false;
+}
+[[gnu::constructor]] void forget_after_fork() {
+  at_fork_in_child(&forget_in_child);
+}
+
+}  // namespace
+
+void wake_clerk() {
+  if (started.load(std::memory_order_acquire)) [[likely]] {
+    __atomic_add_fetch(&bell, 1u, __ATOMIC_SEQ_CST);
+    if (sleeps.load())
+      ::syscall(SYS_futex, &bell, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, nullptr, nullptr, 0);
+    return;
+  }
+  if (started.exchange(true)) return;
+  // No signal of the program's is for this thread.
+  sigset_t all, before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  if (::pthread_create(&thread, nullptr, &run, nullptr) == 0)
+    ::pthread_detach(thread);
+  else
+    say("no thread for the guard: turns end only when the program calls the driver");
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace loam::guard::cuda

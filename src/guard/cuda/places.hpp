@@ -1,0 +1,40 @@
+// Which entry of the slice page a CUDA device or the thread's current context is. Not pure: asks
+// the driver.
+#pragma once
+
+#include <cstdint>
+
+#include "guard/cuda/driver.hpp"
+#include "guard/page.hpp"
+
+namespace loam::guard::cuda {
+
+inline constexpr int not_on_page = -1;
+
+// The index of the device's entry. Cost after the first call: one look into a table.
+int page_entry(const Page& page, CUdevice device);
+// The entry by its UUID text, as NVML spells it.
+int page_entry_named(const Page& page, const char* uuid);
+// "GPU-..." or, for a MIG instance, "MIG-..."; false where the driver gives none. 48 bytes.
+bool uuid_text(CUdevice device, char* text);
+
+// Where a call of this thread goes.
+struct Here {
+  CUcontext context = nullptr;
+  CUdevice device = -1;
+  int entry = not_on_page;
+};
+// Fills `here` from the thread's current context: cuda_success, or the driver's own error where
+// there is none, or cuda_no_device where its device is not on the page. Cost after the first call
+// with a context: one driver call.
+CUresult find_here(const Page& page, Here* here);
+
+// The entry of the thread's current context as it was when last asked; asks again when the thread
+// changed its context through the guard, and now and then. not_on_page where there is none.
+// Cost: no driver call on most calls.
+int entry_here(const Page& page);
+// The thread's context may have changed; any thread's may have ended.
+void forget_here();
+void forget_context(CUcontext context);
+
+}  // namespace loam::guard::cuda
