@@ -8,9 +8,14 @@ packages_of() {
 }
 
 # missing_packages GROUP...: those of the groups that dpkg does not have installed, one a line.
+# A command of a package's name counts as the package, however it came here (npm comes with nodejs in some places).
 missing_packages() {
-  local -a wanted
-  mapfile -t wanted < <(packages_of "$@")
+  local -a wanted=()
+  local name
+  while read -r name; do
+    command -v "$name" >/dev/null || wanted+=("$name")
+  done < <(packages_of "$@")
+  ((${#wanted[@]} > 0)) || return 0
   # dpkg-query fails where it does not know a name: that package is missing, not an error.
   { dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null || true; } |
     awk -v wanted="${wanted[*]}" '
