@@ -16,6 +16,10 @@ struct StreamTest : ServerTest {
       begun_count++;
     };
   }
+  ~StreamTest() override {
+    std::lock_guard lock(mutex);  // the server's thread put it there
+    stream = {};
+  }
   void await_stream() {
     ASSERT_TRUE(eventually([&] { return begun_count > 0; }));
   }
