@@ -18,6 +18,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <cerrno>
 #include <ctime>
 #include <optional>
 #include <utility>
@@ -140,6 +141,7 @@ class HttpConnection final : public Connection,
   void answer(Response response, const RequestFacts& facts);
   void begin_stream(std::shared_ptr<StreamQueue> queue, bool events);
   void continue_stream();
+  void watch_for_leaving(std::function<void()> callback);
 
  private:
   enum class State { idle, reading, handling, writing, streaming, lingering, closed };
@@ -184,6 +186,7 @@ class HttpConnection final : public Connection,
   bool is_discarding_ = false;
   bool is_event_stream_ = false;
   bool timed_out_ = false;
+  std::uint64_t requests_ = 0;  // handed to the handler so far
   std::shared_ptr<StreamQueue> stream_;
   std::array<char, 512> scrap_{};
   TimePoint deadline_ = TimePoint::max();
@@ -225,6 +228,13 @@ class ServerExchange final : public Exchange {
     return queue;
   }
 
+  void on_leave(std::function<void()> callback) override {
+    core_->run_on(connection_->strand(),
+                  [connection = connection_, callback = std::move(callback)]() mutable {
+                    connection->watch_for_leaving(std::move(callback));
+                  });
+  }
+
  private:
   const std::shared_ptr<ServerCore> core_;
   const std::shared_ptr<HttpConnection> connection_;
@@ -261,6 +271,22 @@ void HttpConnection::read_head() {
   beast_http::async_read_header(
       socket_, buffer_, *parser_,
       [self = shared_from_this()](error_code fault, std::size_t) { self->on_head(fault); });
+}
+
+// While a handler works on request number `requests_`: what can be read then is the client's end of
+// the conversation, or its next request, behind which nothing can be seen.
+void HttpConnection::watch_for_leaving(std::function<void()> callback) {
+  if (state_ != State::handling) return;
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this(), request = requests_,
+                                         callback = std::move(callback)](error_code fault) {
+    if (self->state_ != State::handling || self->requests_ != request) return;
+    char next = 0;
+    const ssize_t seen =
+        fault ? 0 : ::recv(self->socket_.native_handle(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (seen > 0) return;
+    if (seen < 0 && (errno == EAGAIN || errno == EINTR)) return self->watch_for_leaving(callback);
+    callback();
+  });
 }
 
 // Handles what ended the reading; false where nothing did.
@@ -316,6 +342,7 @@ void HttpConnection::on_body(error_code fault) {
 
 void HttpConnection::handle(Target target) {
   state_ = State::handling;
+  ++requests_;
   auto message = parser_->release();
   Request request;
   request.method = *parse_method({message.method_string().data(), message.method_string().size()});

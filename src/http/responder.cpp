@@ -66,6 +66,11 @@ void Responder::respond(Response response) {
   std::exchange(exchange_, nullptr)->answer(std::move(response));
 }
 
+void Responder::on_leave(std::function<void()> callback) {
+  LOAM_ASSERT(pending());
+  exchange_->on_leave(std::move(callback));
+}
+
 Stream Responder::begin_events(Response head) {
   LOAM_ASSERT(pending());
   head.headers.set("Content-Type", "text/event-stream");

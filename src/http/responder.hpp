@@ -73,6 +73,8 @@ class Exchange {
   virtual void answer(Response response) = 0;
   // The head of `response` is sent; its body, where not empty, is the first piece.
   virtual std::shared_ptr<StreamSink> begin(Response response, bool events) = 0;
+  // May be called before one of the two. A carrier that cannot tell never calls back.
+  virtual void on_leave(std::function<void()> /*callback*/) {}
 };
 
 // The right and duty to answer one request, exactly once. Moves, also to other threads; a
@@ -91,6 +93,11 @@ class Responder {
   [[nodiscard]] Stream begin_events(Response head = {});
   // A body of unknown length. A server that stops lets it go on until the stop's time is up.
   [[nodiscard]] Stream begin_body(Response head);
+
+  // `callback` is called at most once, if the client leaves or half-closes while it waits for the
+  // answer, which may still be given: one that only half-closed reads it. Not noticed behind a
+  // pipelined request. On a server thread: it must not block. Requires pending().
+  void on_leave(std::function<void()> callback);
 
   // Whether the answer is still to be given.
   bool pending() const noexcept { return exchange_ != nullptr; }

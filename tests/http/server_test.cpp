@@ -1,5 +1,6 @@
 #include "http/server.hpp"
 
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -279,6 +280,75 @@ TEST_F(ServerTest, TheProgramWordsTheServersOwnAnswers) {
   RawClient client = raw();
   client.send("BREW / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_NE(client.read_all().find("application/problem+json"), std::string::npos);
+}
+
+// Hands every request to the test, which answers when it likes.
+struct LeavingTest : ServerTest {
+  LeavingTest() {
+    handler = [this](Request request, Responder responder) {
+      std::lock_guard lock(mutex);
+      responder.on_leave([this] { ++left; });
+      waiting.push_back(std::move(responder));
+      static_cast<void>(request);
+    };
+  }
+  bool has(std::size_t count) {
+    return eventually([&] {
+      std::lock_guard lock(mutex);
+      return waiting.size() == count;
+    });
+  }
+  void answer(std::size_t index) {
+    std::lock_guard lock(mutex);
+    waiting[index].respond(make_response(200, "text/plain", "late"));
+  }
+  std::mutex mutex;
+  std::vector<Responder> waiting;
+  std::atomic<int> left = 0;
+};
+
+TEST_F(LeavingTest, AClientThatLeavesBeforeItsAnswerIsNoticed) {
+  start();
+  {
+    RawClient gone = raw();
+    ASSERT_TRUE(gone.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+    ASSERT_TRUE(has(1));
+    EXPECT_EQ(left, 0);
+  }
+  EXPECT_TRUE(eventually([&] { return left == 1; }));
+  answer(0);  // to nobody
+}
+
+TEST_F(LeavingTest, AHalfClosedClientIsNoticedAndStillReadsItsAnswer) {
+  start();
+  RawClient half = raw();
+  ASSERT_TRUE(half.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+  ASSERT_TRUE(has(1));
+  half.finish_writing();
+  EXPECT_TRUE(eventually([&] { return left == 1; }));
+  answer(0);
+  EXPECT_TRUE(half.read_response().ends_with("late"));
+}
+
+TEST_F(LeavingTest, APipelinedRequestAndALaterEndAreNoLeaving) {
+  start();
+  RawClient client = raw();
+  const std::string request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  ASSERT_TRUE(client.send(request));
+  ASSERT_TRUE(has(1));
+  ASSERT_TRUE(client.send(request));  // seen by whoever watches the first
+  answer(0);
+  EXPECT_TRUE(client.read_response().ends_with("late"));
+  ASSERT_TRUE(has(2));
+  answer(1);
+  EXPECT_TRUE(client.read_response().ends_with("late"));
+  client.close();  // after its answers
+  RawClient other = raw();
+  ASSERT_TRUE(other.send(request));
+  ASSERT_TRUE(has(3));
+  answer(2);
+  EXPECT_TRUE(other.read_response().ends_with("late"));
+  EXPECT_EQ(left, 0);
 }
 
 }  // namespace
