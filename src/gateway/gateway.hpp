@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,8 @@ struct Settings {
   Duration reconnect_max = Duration::seconds(5);
 };
 
-// The interfaces outlive the gateway, and the gateway the server that it answers for. `sink` and `demand` may be null.
+// The interfaces outlive the gateway, and the gateway the server that it answers for. `sink` and
+// `demand` may be null.
 struct Ports {
   Access* access = nullptr;
   UsageSink* sink = nullptr;
@@ -74,7 +76,8 @@ class Gateway {
   struct ModelLoad {
     std::string model;
     std::uint32_t in_flight = 0;
-    std::uint32_t waiting = 0;  // for an instance
+    std::uint32_t waiting = 0;                  // for an instance
+    std::optional<Instant> waiting_since = {};  // the oldest of them
     std::uint64_t requests = 0;
     Instant last_request{};
   };

@@ -183,10 +183,19 @@ std::vector<InstanceReport> Hub::instances() const {
 }
 
 std::vector<Gateway::ModelLoad> Hub::loads() const {
+  std::map<std::string_view, Instant> waiting_since;
+  for (const std::uint64_t id : waiting_) {
+    const Job& job = *jobs_.at(id);
+    const auto [at, is_new] = waiting_since.try_emplace(job.head.model, job.arrived);
+    if (!is_new) at->second = std::min(at->second, job.arrived);
+  }
   std::vector<Gateway::ModelLoad> loads;
   for (const auto& [name, model] : models_) {
-    loads.push_back(
-        {name, model.metrics.in_flight, model.metrics.waiting, model.requests, model.last_request});
+    Gateway::ModelLoad load{name, model.metrics.in_flight, model.metrics.waiting,
+                            {},   model.requests,          model.last_request};
+    if (const auto at = waiting_since.find(name); at != waiting_since.end())
+      load.waiting_since = at->second;
+    loads.push_back(std::move(load));
   }
   return loads;
 }

@@ -69,6 +69,88 @@ ScalingDecision decide_scaling(const ScalingTerms& terms, const EndpointLoad& lo
   return decision;
 }
 
+namespace {
+
+std::int64_t used_mib(const RoomAsk& ask) {
+  return ask.memory.value * (std::int64_t{ask.serving} + ask.draining);
+}
+
+bool starves(const RoomAsk& ask) {
+  return ask.waiting_since && ask.serving == 0 && ask.start > 0;
+}
+
+// Who gives up an instance first: one without requests, then more instances than one, then who has
+// had its turn the longest.
+bool gives_before(const RoomAsk& a, const RoomAsk& b) {
+  const bool a_idle = a.in_flight == 0;
+  const bool b_idle = b.in_flight == 0;
+  if (a_idle != b_idle) return a_idle;
+  if ((a.serving > 1) != (b.serving > 1)) return a.serving > 1;
+  if (a.turn_began != b.turn_began) return a.turn_began < b.turn_began;
+  return a.endpoint < b.endpoint;
+}
+
+bool may_give(const RoomAsk& ask, Duration turn_min, Instant now) {
+  if (ask.serving == 0) return false;
+  if (ask.serving > 1) return true;
+  // Even an idle one may have been started for a request that is just on its way to it.
+  const Duration had = now - ask.turn_began;
+  constexpr Duration idle_turn_min = Duration::seconds(1);
+  return had >= (ask.in_flight == 0 ? std::min(idle_turn_min, turn_min) : turn_min);
+}
+
+}  // namespace
+
+RoomDecision decide_room(Mebibytes total, Duration turn_min, std::vector<RoomAsk> asks,
+                         Instant now) {
+  RoomDecision decision;
+  std::sort(asks.begin(), asks.end(), [](const RoomAsk& a, const RoomAsk& b) {
+    if (starves(a) != starves(b)) return starves(a);
+    if (starves(a) && a.waiting_since != b.waiting_since) return a.waiting_since < b.waiting_since;
+    return a.endpoint < b.endpoint;
+  });
+  std::int64_t free_mib = total.value;
+  std::int64_t coming_mib = 0;  // from instances that drain
+  for (const RoomAsk& ask : asks) {
+    free_mib -= used_mib(ask);
+    coming_mib += ask.memory.value * ask.draining;
+  }
+  bool somebody_waits = false;
+  for (RoomAsk& ask : asks) {
+    if (!starves(ask) || ask.memory > total) continue;
+    if (!somebody_waits && ask.memory.value <= free_mib) {
+      decision.start.push_back(ask.endpoint);
+      free_mib -= ask.memory.value;
+      --ask.start;
+      continue;
+    }
+    somebody_waits = true;  // and later ones must not take what is kept for this one
+    std::vector<RoomAsk*> givers;
+    for (RoomAsk& other : asks) {
+      if (may_give(other, turn_min, now)) givers.push_back(&other);
+    }
+    std::sort(givers.begin(), givers.end(),
+              [](const RoomAsk* a, const RoomAsk* b) { return gives_before(*a, *b); });
+    for (RoomAsk* giver : givers) {
+      if (free_mib + coming_mib >= ask.memory.value) break;
+      decision.drain.push_back(giver->endpoint);
+      coming_mib += giver->memory.value;
+      --giver->serving;
+    }
+    const std::int64_t kept = std::min(free_mib, ask.memory.value);
+    free_mib -= kept;
+    coming_mib -= std::min(coming_mib, ask.memory.value - kept);
+  }
+  for (const RoomAsk& ask : asks) {
+    for (std::uint32_t i = 0; i < ask.start && !somebody_waits; ++i) {
+      if (ask.memory.value > free_mib) break;
+      decision.start.push_back(ask.endpoint);
+      free_mib -= ask.memory.value;
+    }
+  }
+  return decision;
+}
+
 void note_failed_start(ScalingMemory& memory, Instant now) {
   constexpr std::uint32_t doublings_max = 9;
   constexpr Duration pause_max = Duration::minutes(5);

@@ -68,6 +68,33 @@ enum class EndpointState : std::uint8_t {
 EndpointState state_of(const EndpointLoad& load, const ScalingMemory& memory) noexcept;
 const char* name_of(EndpointState state) noexcept;
 
+// --- Room for fewer instances than are wanted ----------------------------------------------------
+
+// Models that do not fit at once take turns: who waits longest is next, and who is served gives its
+// room up when its turn is over. So all are served, one after the other, and none waits for ever.
+struct RoomAsk {
+  std::uint64_t endpoint = 0;
+  Mebibytes memory;                           // of one instance
+  std::uint32_t serving = 0;                  // instances, those that start included
+  std::uint32_t draining = 0;                 // their memory is not free yet
+  std::uint32_t start = 0;                    // what decide_scaling wants
+  std::uint32_t in_flight = 0;                // at instances
+  std::optional<Instant> waiting_since = {};  // the oldest request that waits for an instance
+  Instant turn_began{};                       // when its first instance came up
+};
+
+struct RoomDecision {
+  std::vector<std::uint64_t> start;  // endpoints, one entry for each instance
+  std::vector<std::uint64_t> drain;  // endpoints that give up one instance
+  friend bool operator==(const RoomDecision&, const RoomDecision&) = default;
+};
+
+// `turn_min`: how long an endpoint that has requests keeps its last instance although others wait.
+// An endpoint whose instance is larger than `total` starts none. Ties go to the lower id.
+// O(endpoints^2).
+RoomDecision decide_room(Mebibytes total, Duration turn_min, std::vector<RoomAsk> asks,
+                         Instant now);
+
 // --- Hot models on big slices --------------------------------------------------------------------
 
 struct ModelHeat {

@@ -125,6 +125,104 @@ TEST(Scaling, FailedStartsWaitLongerEachTime) {
   EXPECT_EQ(endpoint.decide().start, 1U);
 }
 
+constexpr Duration turn = Duration::seconds(10);
+
+RoomAsk asking(std::uint64_t endpoint, std::int64_t waiting_ms) {
+  RoomAsk ask;
+  ask.endpoint = endpoint;
+  ask.memory = Mebibytes{100};
+  ask.start = 1;
+  ask.waiting_since = start + Duration{waiting_ms};
+  return ask;
+}
+RoomAsk serving(std::uint64_t endpoint, std::uint32_t in_flight) {
+  RoomAsk ask;
+  ask.endpoint = endpoint;
+  ask.memory = Mebibytes{100};
+  ask.serving = 1;
+  ask.in_flight = in_flight;
+  ask.turn_began = start;
+  return ask;
+}
+
+TEST(Room, WhoWaitsLongestIsFirst) {
+  const RoomDecision decision =
+      decide_room(Mebibytes{100}, turn, {asking(1, 5), asking(2, 3)}, start + turn);
+  EXPECT_EQ(decision, (RoomDecision{{2}, {}}));
+}
+
+TEST(Room, AnIdleModelGivesWayAtOnceAndABusyOneAfterItsTurn) {
+  const Instant soon = start + Duration::seconds(2);
+  EXPECT_EQ(decide_room(Mebibytes{100}, turn, {serving(1, 0), asking(2, 0)}, soon),
+            (RoomDecision{{}, {1}}));
+  EXPECT_EQ(decide_room(Mebibytes{100}, turn, {serving(1, 3), asking(2, 0)}, soon),
+            (RoomDecision{}));
+  EXPECT_EQ(decide_room(Mebibytes{100}, turn, {serving(1, 3), asking(2, 0)}, start + turn),
+            (RoomDecision{{}, {1}}));
+}
+
+TEST(Room, WhatDrainsAlreadyIsNotAskedForTwice) {
+  RoomAsk leaving = serving(1, 2);
+  leaving.serving = 0;
+  leaving.draining = 1;
+  EXPECT_EQ(decide_room(Mebibytes{200}, turn, {leaving, serving(3, 1), asking(2, 0)}, start + turn),
+            (RoomDecision{}));
+}
+
+TEST(Room, GrowthTakesOnlyWhatNobodyWaitsFor) {
+  RoomAsk growing = serving(1, 9);
+  growing.start = 3;
+  EXPECT_EQ(decide_room(Mebibytes{300}, turn, {growing, asking(2, 0)}, start),
+            (RoomDecision{{2, 1}, {}}));
+  RoomAsk large = asking(2, 0);
+  large.memory = Mebibytes{250};
+  EXPECT_EQ(decide_room(Mebibytes{300}, turn, {growing, large}, start), (RoomDecision{}));
+}
+
+TEST(Room, AModelLargerThanTheRoomHoldsNobodyUp) {
+  RoomAsk large = asking(1, 0);
+  large.memory = Mebibytes{500};
+  EXPECT_EQ(decide_room(Mebibytes{100}, turn, {large, asking(2, 1)}, start),
+            (RoomDecision{{2}, {}}));
+}
+
+// Two busy models, room for one: simulated second by second.
+TEST(Room, TwoModelsWithRoomForOneAreServedInTurn) {
+  std::vector<RoomAsk> models{asking(0, 0), asking(1, 1)};
+  std::uint32_t served_s[2] = {0, 0};
+  std::uint32_t longest_wait_s = 0;
+  for (std::int64_t second = 0; second < 600; ++second) {
+    const Instant now = start + Duration::seconds(second);
+    for (RoomAsk& model : models) {
+      model.draining = 0;  // what drained is gone after a second
+      const bool serves = model.serving > 0;
+      model.in_flight = serves ? 5 : 0;
+      model.start = serves ? 0 : 1;
+      if (serves) {
+        model.waiting_since.reset();
+        ++served_s[model.endpoint];
+      } else {
+        if (!model.waiting_since) model.waiting_since = now;
+        longest_wait_s = std::max(
+            longest_wait_s, static_cast<std::uint32_t>((now - *model.waiting_since).ms / 1000));
+      }
+    }
+    const RoomDecision decision = decide_room(Mebibytes{100}, turn, models, now);
+    for (const std::uint64_t id : decision.drain) {
+      --models[id].serving;
+      ++models[id].draining;
+    }
+    for (const std::uint64_t id : decision.start) {
+      ++models[id].serving;
+      models[id].turn_began = now;
+    }
+    ASSERT_LE(models[0].serving + models[0].draining + models[1].serving + models[1].draining, 1U);
+  }
+  EXPECT_GT(served_s[0], 250U);
+  EXPECT_GT(served_s[1], 250U);
+  EXPECT_LE(longest_wait_s, 12U);
+}
+
 TEST(Scaling, TheHottestModelTakesTheBiggestSliceThatHoldsIt) {
   const std::vector<ModelHeat> models{{1, 10, Mebibytes{10}},
                                       {2, 500, Mebibytes{40}},

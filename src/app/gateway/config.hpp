@@ -1,0 +1,61 @@
+// loam-gateway's settings: one TOML file, every key with a default, an unknown key an error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gateway/ports.hpp"
+#include "infer/scaling.hpp"
+
+namespace loam::serving {
+
+struct EndpointConfig {
+  std::string model;                 // the name under which it is offered
+  std::string owner;                 // the tenant that pays for the instances
+  std::vector<std::string> callers;  // tenants beside the owner; empty: all
+  // Either instances that somebody else runs, by their sockets, ...
+  std::vector<std::string> engines;
+  // ... or a model file that instances are started for, with more arguments for loam-engine.
+  std::string file;
+  std::vector<std::string> arguments;
+  infer::ScalingTerms scaling;
+  std::int64_t slots = 8;       // requests computed at once by one instance
+  std::int64_t memory_mib = 0;  // of one instance; 0: the file's size and a quarter
+};
+
+struct TenantConfig {
+  std::string tenant;
+  gateway::TenantLimits limits;
+  std::uint32_t weight = 1;
+  infer::ServiceClass service_class = infer::ServiceClass::standard;
+};
+
+struct Config {
+  std::string socket;  // Unix socket
+  std::int64_t socket_mode = 0666;
+  std::string listen;          // TCP "127.0.0.1:8480"; empty: none
+  std::string tokens;          // loamd's tokens, which are the API keys
+  std::string usage_file;      // a line of JSON for each request
+  std::string endpoints_file;  // endpoints made at run time
+  std::string run_dir;         // the instances' sockets and logs
+  std::string engine_program;  // loam-engine
+  Duration start_wait_max = Duration::minutes(5);
+  // Of all instances that this program starts; 0: no bound. Models that do not fit at once take
+  // turns, each at least so long while others wait.
+  std::int64_t memory_mib = 0;
+  Duration turn_min = Duration::seconds(10);
+  std::vector<EndpointConfig> endpoints;
+  std::vector<TenantConfig> tenants;  // those without an entry have no limits
+};
+
+// Beside loamd's: /var/lib/loam and /run/loam for root, the user's own folders for others.
+Config default_config();
+
+// Reads `text` over the defaults; `origin` names the file in errors.
+Result<Config> parse_config(std::string_view text, const std::string& origin);
+Result<Config> load_config(const std::string& path);
+
+}  // namespace loam::serving

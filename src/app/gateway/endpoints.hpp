@@ -1,0 +1,100 @@
+// Keeps as many instances of each endpoint running as infer/scaling decides: starts loam-engine,
+// tells the gateway of it, drains and ends it. One thread. Shell (processes).
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/gateway/config.hpp"
+#include "app/gateway/traffic.hpp"
+#include "gateway/gateway.hpp"
+
+namespace loam::serving {
+
+class Endpoints final : public gateway::Demand {
+ public:
+  using Log = std::function<void(const std::string& line)>;
+  Endpoints(const Config& config, Log log) : config_(config), log_(std::move(log)) {}
+  ~Endpoints() override { stop(); }
+
+  // Offers every endpoint, those made at run time too, and begins to tend them.
+  Result<void> start(gateway::Gateway& gateway);
+  // From now on and after a restart. conflict where the model is offered already; not_found where
+  // the file is not there.
+  Result<void> create(EndpointConfig endpoint);
+  // Requests in flight fail. not_found where there is none; conflict for one of the configuration.
+  Result<void> remove(const std::string& model);
+  void wanted(const std::string& model) override;
+  // Ends all instances. Before the gateway's end.
+  void stop();
+
+  struct Standing {
+    std::string model;
+    infer::EndpointState state = infer::EndpointState::cold;
+    std::uint32_t instances = 0;
+    std::uint32_t in_flight = 0;
+    std::uint32_t waiting = 0;
+    std::uint64_t requests = 0;
+  };
+  std::vector<Standing> standings() const;
+
+ private:
+  struct Instance {
+    std::uint64_t id = 0;
+    pid_t pid = -1;
+    std::string name;
+    std::string socket;
+    infer::ScaledInstance::State state = infer::ScaledInstance::State::starting;
+    std::shared_ptr<std::atomic<bool>> drained = std::make_shared<std::atomic<bool>>(false);
+    bool is_told_to_end = false;
+  };
+  // Until an instance serves: the weights are read and its context is made.
+  static constexpr Duration start_time = Duration::seconds(30);
+  struct Tended {
+    EndpointConfig config;
+    infer::ScalingMemory memory;
+    infer::EndpointLoad load;
+    Traffic traffic{start_time};
+    std::uint64_t requests = 0;
+    std::vector<Instance> instances;
+    std::optional<Instant> waiting_since;
+    Instant turn_began{};  // when its first instance was started
+    bool is_made = false;  // at run time
+  };
+
+  void run();
+  void offer(const EndpointConfig& endpoint, bool is_made);
+  Result<void> save() const;
+  void learn_past();
+  void tend();
+  void observe();
+  void apply(std::vector<std::string>& models, const std::vector<infer::RoomAsk>& asks);
+  infer::RoomAsk ask_of(const Tended& endpoint, std::uint64_t number, std::uint32_t start) const;
+  void reap(Tended& endpoint);
+  void start_instance(Tended& endpoint);
+  void drain_instance(Tended& endpoint, std::uint64_t id);
+
+  const Config& config_;
+  const Log log_;
+  gateway::Gateway* gateway_ = nullptr;
+  std::thread thread_;
+  mutable std::mutex mutex_;  // for what follows
+  std::condition_variable changed_;
+  bool is_stopping_ = false;
+  bool is_wanted_ = false;
+  std::map<std::string, Tended> tended_;
+  Tended leaving_;  // instances of removed endpoints, which are ending
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace loam::serving

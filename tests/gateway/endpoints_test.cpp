@@ -1,0 +1,167 @@
+// Endpoints over instances that are real processes (fake_loam_engine): started on demand, ended
+// when idle, in turns where there is no room for all.
+#include "app/gateway/endpoints.hpp"
+
+#include <fstream>
+
+#include "app/gateway/endpoint_json.hpp"
+#include "gateway/fixture.hpp"
+
+namespace loam::serving {
+namespace {
+
+using gateway::TestAccess;
+using gateway::TestSink;
+
+struct EndpointsTest : testing::Test {
+  EndpointsTest() {
+    access.add("acme");
+    config.run_dir = folder / "run";
+    config.endpoints_file = folder / "endpoints.json";
+    config.usage_file = folder / "usage.jsonl";
+    config.engine_program = FAKE_LOAM_ENGINE;
+    std::filesystem::create_directory(config.run_dir);
+  }
+  ~EndpointsTest() override { end(); }
+
+  EndpointConfig endpoint(const std::string& model) {
+    EndpointConfig made;
+    made.model = model;
+    made.file = folder / model.c_str();
+    made.memory_mib = 100;
+    made.scaling.idle_after = Duration{300};
+    made.scaling.shrink_after = Duration{100};
+    std::ofstream(made.file) << "weights";
+    return made;
+  }
+  void start() {
+    gateway::Settings settings;
+    settings.start_wait_max = start_wait_max;
+    endpoints = std::make_unique<Endpoints>(config, [this](const std::string& line) {
+      std::lock_guard lock(mutex);
+      log += line + "\n";
+    });
+    auto begun = gateway::Gateway::start(settings, {&access, &sink, endpoints.get()});
+    ASSERT_TRUE(begun.ok());
+    gateway = std::make_unique<gateway::Gateway>(std::move(begun).value());
+    http::ServerOptions options = gateway->server_options();
+    options.unix_address = http::UnixAddress{folder / "s"};
+    auto serving = http::Server::start(options, [this](http::Request q, http::Responder r) {
+      gateway->handle(std::move(q), std::move(r));
+    });
+    ASSERT_TRUE(serving.ok());
+    server = std::make_unique<http::Server>(std::move(serving).value());
+    const auto started = endpoints->start(*gateway);
+    ASSERT_TRUE(started.ok()) << to_text(started.error());
+  }
+  void end() {
+    server.reset();
+    if (endpoints) endpoints->stop();
+    gateway.reset();
+    endpoints.reset();
+  }
+  int ask(const std::string& model) {
+    http::Request request;
+    request.method = http::Method::post;
+    request.path = "/v1/completions";
+    request.headers = {{"Authorization", "Bearer key-acme"}};
+    request.body = R"({"model":")" + model + R"(","prompt":"x"})";
+    auto response = http::Client(http::UnixAddress{folder / "s"}).send(request);
+    EXPECT_TRUE(response.ok()) << to_text(response.error());
+    return response.ok() ? response->status : 0;
+  }
+  Endpoints::Standing standing(const std::string& model) {
+    for (const Endpoints::Standing& one : endpoints->standings()) {
+      if (one.model == model) return one;
+    }
+    return {};
+  }
+
+  http::Folder folder;
+  TestAccess access;
+  TestSink sink;
+  Config config;
+  Duration start_wait_max = Duration::seconds(60);
+  std::mutex mutex;
+  std::string log;
+  std::unique_ptr<Endpoints> endpoints;
+  std::unique_ptr<gateway::Gateway> gateway;
+  std::unique_ptr<http::Server> server;
+};
+
+TEST_F(EndpointsTest, AColdModelStartsWithTheFirstRequestAndEndsAfterTheLast) {
+  config.endpoints = {endpoint("a")};
+  start();
+  EXPECT_EQ(standing("a").state, infer::EndpointState::cold);
+  EXPECT_EQ(ask("a"), 200);
+  EXPECT_TRUE(http::eventually([&] { return standing("a").instances == 0; })) << log;
+  EXPECT_EQ(standing("a").state, infer::EndpointState::cold);
+  EXPECT_EQ(ask("a"), 200);  // and again
+}
+
+TEST_F(EndpointsTest, AMinimumIsKept) {
+  config.endpoints = {endpoint("a")};
+  config.endpoints[0].scaling.instances_min = 2;
+  config.endpoints[0].scaling.instances_max = 2;
+  start();
+  EXPECT_TRUE(http::eventually([&] {
+    return standing("a").instances == 2 && standing("a").state == infer::EndpointState::serving;
+  })) << log;
+}
+
+TEST_F(EndpointsTest, TwoModelsWithRoomForOneAreBothServed) {
+  config.endpoints = {endpoint("a"), endpoint("b")};
+  config.memory_mib = 150;
+  config.turn_min = Duration{200};
+  for (EndpointConfig& one : config.endpoints) one.scaling.idle_after = Duration::minutes(5);
+  start();
+  std::vector<std::future<int>> answers;
+  for (const char* model : {"a", "b"}) {
+    answers.push_back(std::async(std::launch::async, [this, model] {
+      int served = 0;
+      for (int i = 0; i < 3; ++i) {
+        served += ask(model) == 200 ? 1 : 0;
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      }
+      return served;
+    }));
+  }
+  for (std::future<int>& served : answers) EXPECT_EQ(served.get(), 3) << log;
+  EXPECT_LE(standing("a").instances + standing("b").instances, 1U);
+}
+
+TEST_F(EndpointsTest, AnInstanceThatDoesNotComeUpIsSaidToFail) {
+  config.endpoints = {endpoint("broken")};
+  start_wait_max = Duration{600};
+  start();
+  EXPECT_EQ(ask("broken"), 503);
+  EXPECT_EQ(standing("broken").state, infer::EndpointState::failing) << log;
+}
+
+TEST_F(EndpointsTest, OneMadeAtRunTimeSurvivesARestartUntilItIsRemoved) {
+  start();
+  EXPECT_EQ(ask("a"), 404);
+  const EndpointConfig made = endpoint("a");
+  ASSERT_TRUE(endpoints->create(made).ok());
+  EXPECT_EQ(endpoints->create(made).error().kind, ErrorKind::conflict);
+  EXPECT_EQ(ask("a"), 200);
+  end();
+  start();
+  EXPECT_EQ(ask("a"), 200);
+  ASSERT_TRUE(endpoints->remove("a").ok());
+  EXPECT_EQ(endpoints->remove("a").error().kind, ErrorKind::not_found);
+  EXPECT_EQ(ask("a"), 404);
+  EXPECT_TRUE(load_endpoints(config.endpoints_file)->empty());
+  EndpointConfig nowhere = made;
+  nowhere.file = folder / "no-such-file";
+  EXPECT_EQ(endpoints->create(nowhere).error().kind, ErrorKind::not_found);
+}
+
+TEST_F(EndpointsTest, OneOfTheConfigurationIsNotRemoved) {
+  config.endpoints = {endpoint("a")};
+  start();
+  EXPECT_EQ(endpoints->remove("a").error().kind, ErrorKind::conflict);
+}
+
+}  // namespace
+}  // namespace loam::serving
