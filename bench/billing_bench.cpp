@@ -141,9 +141,9 @@ Result<void> measure_durable(Report& report) {
         for (std::size_t i = 0; i < batch_size; ++i) {
           const TenantId tenant{i + 1};
           const TaskId task{++id};
-          for (const Transaction& each :
-               {billing::hold(TransactionId{++id}, tenant, task, amount),
-                billing::charge(TransactionId{++id}, tenant, task, amount, amount)})
+          for (const Transaction& each : {billing::hold(TransactionId{++id}, tenant, task, amount),
+                                          billing::charge(TransactionId{++id}, tenant, task, amount,
+                                                          Money::zero(usd), amount)})
             batch.push_back({++sequence, start, Actor{"bench", "bench"}, TransactionPosted{each}});
         }
         appended = journal->append(batch);

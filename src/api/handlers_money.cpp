@@ -131,7 +131,7 @@ void top_up(const CallPtr& call) {
 void list_rates(const CallPtr& call) {
   RateList list;
   call->backend().read([&](const engine::State& state, Instant) {
-    for (const RateCard& card : state.rates.cards()) list.rates.push_back(view_of(card));
+    for (const auto& table : state.rates.all()) list.rates.push_back(view_of(table->card()));
   });
   call->answer(to_json(list));
 }
@@ -145,9 +145,9 @@ void publish_rate(const CallPtr& call) {
   call->post(PublishRateCard{*card}, [call](const std::string& subject) -> Result<std::string> {
     std::string json;
     call->backend().read([&](const engine::State& state, Instant) {
-      for (const RateCard& published : state.rates.cards()) {
-        if (published.id.text() == subject) json = to_json(view_of(published));
-      }
+      const auto id = RateCardId::parse(subject);
+      LOAM_ASSERT(id.has_value());
+      json = to_json(view_of(state.card(*id).card()));
     });
     return json;
   });

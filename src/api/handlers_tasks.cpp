@@ -8,6 +8,7 @@ namespace {
 struct Asked {
   TenantRef tenant;
   TaskSpec spec;
+  std::optional<Duration> expected;  // run time
 };
 
 // What is asked of a quote and of a submission alike, checked as far as the engine does not.
@@ -24,7 +25,8 @@ Result<Asked> asked_of(Call& call) {
   }
   for (const Mount& mount : spec.mounts)
     LOAM_CHECK(call.backend().mount_allowed(tenant.name, mount));
-  return Asked{std::move(tenant), std::move(spec)};
+  LOAM_TRY(expected, expected_of(request));
+  return Asked{std::move(tenant), std::move(spec), expected};
 }
 
 Result<std::string> json_of(Call& call, const std::string& id) {
@@ -59,7 +61,8 @@ void quote(const CallPtr& call) {
   if (!asked) return call->fail(asked.error());
   engine::QuoteAnswer answer;
   call->backend().read([&](const engine::State& state, Instant now) {
-    answer = engine::quote(state, std::max(now, state.now), asked->tenant.id, asked->spec);
+    answer = engine::quote(state, std::max(now, state.now), asked->tenant.id, asked->spec,
+                           asked->expected);
   });
   if (answer.reject) return call->fail(*answer.reject);
   call->answer(to_json(view_of(*answer.quote, asked->tenant.name)));

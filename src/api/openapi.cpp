@@ -27,8 +27,15 @@ struct Schemas {
       return {{"type", "integer"}, {"format", "int64"}};
     } else if constexpr (std::is_same_v<T, double>) {
       return {{"type", "number"}};
-    } else if constexpr (std::is_same_v<T, std::string>) {
+    } else if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, Money>) {
       return {{"type", "string"}};
+    } else if constexpr (std::is_same_v<T, Duration>) {
+      return {{"type", "integer"}, {"format", "int64"}, {"description", "milliseconds"}};
+    } else if constexpr (std::is_enum_v<T>) {
+      bj::array names;
+      boost::mp11::mp_for_each<boost::describe::describe_enumerators<T>>(
+          [&](auto member) { names.push_back(bj::string_view(member.name)); });
+      return {{"type", "string"}, {"enum", std::move(names)}};
     } else {
       return of_compound(static_cast<const T*>(nullptr));
     }
@@ -38,7 +45,12 @@ struct Schemas {
   bj::object of_compound(const std::optional<T>*) {
     bj::object schema = of<T>();
     schema["type"] = bj::array{schema.at("type"), "null"};
+    if (bj::value* names = schema.if_contains("enum")) names->as_array().push_back(nullptr);
     return schema;
+  }
+  template <class Unit>
+  bj::object of_compound(const Quantity<Unit>*) {
+    return {{"type", "integer"}, {"format", "int64"}};
   }
   template <class T>
   bj::object of_compound(const std::vector<T>*) {
@@ -52,6 +64,21 @@ struct Schemas {
     add<MountRequest>("MountRequest", false);
     return reference("MountRequest");
   }
+// What a rate card says, the same in requests and answers: left out it has its default.
+#define LOAM_CARD_SCHEMA(Type)          \
+  bj::object of_compound(const Type*) { \
+    add<Type>(#Type, false);            \
+    return reference(#Type);            \
+  }
+  LOAM_CARD_SCHEMA(PriceTerms)
+  LOAM_CARD_SCHEMA(Window)
+  LOAM_CARD_SCHEMA(Tier)
+  LOAM_CARD_SCHEMA(Price)
+  LOAM_CARD_SCHEMA(Discount)
+  LOAM_CARD_SCHEMA(Tax)
+  LOAM_CARD_SCHEMA(SpotTerms)
+  LOAM_CARD_SCHEMA(ServiceRates)
+#undef LOAM_CARD_SCHEMA
 #define LOAM_API_SCHEMA(Type)           \
   bj::object of_compound(const Type*) { \
     add<Type>(#Type, true);             \
@@ -60,6 +87,7 @@ struct Schemas {
   LOAM_API_VIEWS(LOAM_API_SCHEMA)
   LOAM_API_SCHEMA(BillLine)
   LOAM_API_SCHEMA(InvoiceLineView)
+  LOAM_API_SCHEMA(TaxLineView)
   LOAM_API_SCHEMA(LedgerEntry)
   LOAM_API_SCHEMA(PostingView)
 #undef LOAM_API_SCHEMA

@@ -78,6 +78,7 @@ int status_of(RejectCode code) noexcept {
     case RejectCode::nothing_to_invoice:
       return 409;
     case RejectCode::does_not_fit:
+    case RejectCode::not_sold:
     case RejectCode::unsupported_field:
     case RejectCode::key_reused:
       return 422;
@@ -99,6 +100,7 @@ ErrorKind kind_of(RejectCode code) noexcept {
     case RejectCode::quota_exceeded:
     case RejectCode::insufficient_funds:
       return ErrorKind::exhausted;
+    case RejectCode::not_sold:
     case RejectCode::unsupported_field:
       return ErrorKind::unsupported;
     case RejectCode::name_taken:

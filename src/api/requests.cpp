@@ -120,6 +120,12 @@ Result<TenantSpec> spec_of(const TenantRequest& asked) {
   return spec;
 }
 
+Result<std::optional<Duration>> expected_of(const TaskRequest& asked) {
+  std::optional<Duration> expected;
+  LOAM_CHECK(take("expected", asked.expected, expected, parse_duration));
+  return expected;
+}
+
 Result<TenantSpec> patched(TenantSpec spec, const TenantPatch& patch) {
   const auto money = [&](std::string_view text) { return Money::parse(text, spec.currency); };
   LOAM_CHECK(take("payment", patch.payment, spec.payment, parse_enumerator<PaymentMode>));
@@ -148,6 +154,7 @@ Result<RateCard> card_of(const RateRequest& asked) {
   LOAM_CHECK(take("effective_from", asked.effective_from, card.effective_from, parse_instant));
   if (asked.effective_from && card.effective_from == Instant{})
     return invalid("'effective_from' lies in the past", "leave it out for now");
+  card.terms = asked.terms;
   return card;
 }
 

@@ -17,6 +17,8 @@ namespace loam::api {
 // Errors name the field. What only the engine can judge (does it fit, may it be paid) is left to
 // it.
 Result<TaskSpec> spec_of(const TaskRequest& request);
+// How long the task is thought to run; nothing where it is not said.
+Result<std::optional<Duration>> expected_of(const TaskRequest& request);
 Result<TenantSpec> spec_of(const TenantRequest& request);
 // `present` with the changes of `patch`.
 Result<TenantSpec> patched(TenantSpec present, const TenantPatch& patch);

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "domain/price.hpp"
+
 namespace loam::api {
 
 struct MountRequest {
@@ -55,7 +57,8 @@ struct TaskRequest {
   std::string purchase_model = "on_demand";
   std::string tariff = "flat";
   std::string service_class = "standard";
-  std::optional<std::string> time;  // longest run time
+  std::optional<std::string> time;      // longest run time
+  std::optional<std::string> expected;  // run time thought likely, for the quote; default: time
   std::optional<std::string> grace;
   std::int64_t restarts_max = 0;
 };
@@ -64,7 +67,7 @@ BOOST_DESCRIBE_STRUCT(TaskRequest, (),
                        deadline, recurrence, segments, gang, ce, share, memory, bandwidth, devices,
                        device, device_type, region, labels, work_class, isolation, mode, cpu,
                        host_memory, project, environment, model, tags, purchase_model, tariff,
-                       service_class, time, grace, restarts_max))
+                       service_class, time, expected, grace, restarts_max))
 
 struct QuoteView {
   std::string tenant;
@@ -77,20 +80,30 @@ struct QuoteView {
   std::string billable_ce;
   std::string ce_per_gibibyte;
   std::string currency;
-  std::string unit_price;  // list, per CE-hour
-  std::string discount_percent;
-  std::string per_hour;  // net
-  std::string at_most;   // net, what is set aside
+  std::string unit_price;  // list, per CE-hour, or per task
+  bool per_task = false;
+  std::string discount_percent;  // the tenant's and the rate card's
+  std::string per_hour;          // net
+  std::string expected;          // net, for the time expected
+  std::string best;              // the same at the cheapest price of the card
+  std::string worst;             // the longest run at the dearest price known
+  std::string tax_percent;       // on top of these
+  std::string at_most;           // what is set aside: the worst, with tax
+  std::string rule;              // how it is billed
+  std::int64_t expected_ms = 0;
   std::int64_t limit_ms = 0;
   bool starts_now = false;
   std::string waits_for;
   std::string purchase_model;
   std::string tariff;
+  std::string service_class;
+  std::string isolation;
 };
 BOOST_DESCRIBE_STRUCT(QuoteView, (),
                       (tenant, device, device_type, devices, share, memory_mib, ce, billable_ce,
-                       ce_per_gibibyte, currency, unit_price, discount_percent, per_hour, at_most,
-                       limit_ms, starts_now, waits_for, purchase_model, tariff))
+                       ce_per_gibibyte, currency, unit_price, per_task, discount_percent, per_hour,
+                       expected, best, worst, tax_percent, at_most, rule, expected_ms, limit_ms,
+                       starts_now, waits_for, purchase_model, tariff, service_class, isolation))
 
 struct TaskView {
   std::string id;
@@ -204,8 +217,10 @@ struct RateRequest {
   std::string on_demand;  // per CE-hour
   std::optional<std::string> ce_per_gibibyte;
   std::optional<std::string> effective_from;  // default: now
+  PriceTerms terms;                           // what else the card says
 };
-BOOST_DESCRIBE_STRUCT(RateRequest, (), (currency, on_demand, ce_per_gibibyte, effective_from))
+BOOST_DESCRIBE_STRUCT(RateRequest, (),
+                      (currency, on_demand, ce_per_gibibyte, effective_from, terms))
 
 struct RateView {
   std::string id;
@@ -213,8 +228,10 @@ struct RateView {
   std::string on_demand;
   std::string ce_per_gibibyte;
   std::string effective_from;
+  PriceTerms terms;
 };
-BOOST_DESCRIBE_STRUCT(RateView, (), (id, currency, on_demand, ce_per_gibibyte, effective_from))
+BOOST_DESCRIBE_STRUCT(RateView, (),
+                      (id, currency, on_demand, ce_per_gibibyte, effective_from, terms))
 
 // One task on a bill.
 struct BillLine {
@@ -224,20 +241,26 @@ struct BillLine {
   std::string environment;
   std::string model;
   std::string state;
+  std::string outcome;         // none until finished
   std::string ce;              // billable
   std::int64_t run_ms = 0;     // what the launcher measured
   std::int64_t billed_ms = 0;  // what the usage records add up to
+  std::int64_t units_ms = 0;   // the same in the units begun that the card bills by
+  std::int64_t tasks = 0;      // priced once a run: how many; then the unit price is a task's
   std::string unit_price;
   std::string list;
   std::string discount;
   std::string net;
   std::string purchase_model;
+  std::string tariff;
+  std::string window;  // of the card's, where the price depends on it
   std::string isolation;
   std::map<std::string, std::string> tags;
 };
 BOOST_DESCRIBE_STRUCT(BillLine, (),
-                      (task, name, project, environment, model, state, ce, run_ms, billed_ms,
-                       unit_price, list, discount, net, purchase_model, isolation, tags))
+                      (task, name, project, environment, model, state, outcome, ce, run_ms,
+                       billed_ms, units_ms, tasks, unit_price, list, discount, net, purchase_model,
+                       tariff, window, isolation, tags))
 
 struct BillView {
   std::string tenant;
@@ -335,19 +358,31 @@ struct InvoiceRequest {
 BOOST_DESCRIBE_STRUCT(InvoiceRequest, (), (tenant))
 
 struct InvoiceLineView {
+  std::string kind;  // usage, correction, credit
   std::string project;
   std::string environment;
   std::string model;
   std::string purchase_model;
-  std::string unit_price;  // per CE-hour
+  std::string tariff;
+  std::string window;
+  std::string unit_price;  // per CE-hour, or per task
   std::string ce_hours;    // rounded to 6 decimals, for people; the amounts are exact
+  std::int64_t tasks = 0;
   std::string list;
   std::string net;
   std::string payable;
 };
 BOOST_DESCRIBE_STRUCT(InvoiceLineView, (),
-                      (project, environment, model, purchase_model, unit_price, ce_hours, list, net,
-                       payable))
+                      (kind, project, environment, model, purchase_model, tariff, window,
+                       unit_price, ce_hours, tasks, list, net, payable))
+
+struct TaxLineView {
+  std::string name;
+  std::string percent;
+  std::string base;
+  std::string amount;
+};
+BOOST_DESCRIBE_STRUCT(TaxLineView, (), (name, percent, base, amount))
 
 struct InvoiceView {
   std::string id;
@@ -357,9 +392,12 @@ struct InvoiceView {
   std::string to;
   std::string issued_at;
   std::vector<InvoiceLineView> lines;
+  std::string subtotal;
+  std::vector<TaxLineView> taxes;
   std::string total;
 };
-BOOST_DESCRIBE_STRUCT(InvoiceView, (), (id, tenant, currency, from, to, issued_at, lines, total))
+BOOST_DESCRIBE_STRUCT(InvoiceView, (),
+                      (id, tenant, currency, from, to, issued_at, lines, subtotal, taxes, total))
 
 struct InvoiceList {
   std::vector<InvoiceView> invoices;  // newest first

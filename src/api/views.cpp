@@ -56,6 +56,8 @@ std::string stop_words(StopReason reason) {
       return "preempted by a task that goes first";
     case StopReason::gang:
       return "another member of its gang ended";
+    case StopReason::budget:
+      return "its budget is used up";
   }
   return {};
 }
@@ -140,13 +142,22 @@ QuoteView view_of(const engine::Quote& quote, const std::string& tenant) {
   view.currency = std::string(quote.unit_price.currency().code());
   view.unit_price = amount_text(quote.unit_price);
   view.discount_percent = decimal_text(quote.discount.value, 2);
+  view.per_task = quote.per_task;
   view.per_hour = amount_text(quote.per_hour);
+  view.expected = amount_text(quote.expected);
+  view.best = amount_text(quote.best);
+  view.worst = amount_text(quote.worst);
+  view.tax_percent = decimal_text(quote.tax_parts_per_million, 4);
+  view.rule = quote.rule;
+  view.expected_ms = quote.expected_time.ms;
   view.at_most = amount_text(quote.at_most);
   view.limit_ms = quote.limit.ms;
   view.starts_now = quote.starts_now;
   view.waits_for = quote.waits_for;
   view.purchase_model = word(quote.purchase_model);
   view.tariff = word(quote.tariff);
+  view.service_class = quote.service_class;
+  view.isolation = word(quote.isolation);
   return view;
 }
 
@@ -251,8 +262,12 @@ TenantView view_of(const engine::State& state, const Tenant& tenant) {
 }
 
 RateView view_of(const RateCard& card) {
-  return {card.id.text(), std::string(card.currency.code()), amount_text(card.on_demand),
-          to_text(card.ce_per_gibibyte), to_text(card.effective_from)};
+  return {card.id.text(),
+          std::string(card.currency.code()),
+          amount_text(card.on_demand),
+          to_text(card.ce_per_gibibyte),
+          to_text(card.effective_from),
+          card.terms};
 }
 
 InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant) {
@@ -267,10 +282,16 @@ InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant) {
   for (const InvoiceLine& line : invoice.lines) {
     // milli-CE ms to millionths of a CE-hour: / 1000 / 3,600,000 * 1,000,000, half up.
     const std::int64_t micro_ce_hours = line.milli_ce_ms / 3600 + (line.milli_ce_ms % 3600) / 1800;
-    view.lines.push_back({line.key.project, line.key.environment, line.key.model,
-                          word(line.key.purchase_model), amount_text(line.key.unit_price),
-                          decimal_text(micro_ce_hours, 6), amount_text(line.list),
+    view.lines.push_back({word(line.key.kind), line.key.project, line.key.environment,
+                          line.key.model, word(line.key.purchase_model), word(line.key.tariff),
+                          line.key.window, amount_text(line.key.unit_price),
+                          decimal_text(micro_ce_hours, 6), line.tasks, amount_text(line.list),
                           amount_text(line.net), amount_text(line.payable)});
+  }
+  view.subtotal = amount_text(invoice.subtotal);
+  for (const TaxLine& tax : invoice.taxes) {
+    view.taxes.push_back({tax.name, decimal_text(tax.parts_per_million, 4), amount_text(tax.base),
+                          amount_text(tax.amount)});
   }
   view.total = amount_text(invoice.total);
   return view;
@@ -292,8 +313,9 @@ LedgerEntry view_of(const TransactionRecord& record) {
 // ---- bills --------------------------------------------------------------------------------
 
 bool BillMaker::Price::operator<(const Price& other) const {
-  return std::tuple(billable_ce, unit_price.units(), purchase_model) <
-         std::tuple(other.billable_ce, other.unit_price.units(), other.purchase_model);
+  return std::tuple(billable_ce, unit_price.units(), purchase_model, window) <
+         std::tuple(other.billable_ce, other.unit_price.units(), other.purchase_model,
+                    other.window);
 }
 
 BillMaker::BillMaker(std::string tenant, Currency currency)
@@ -303,12 +325,15 @@ void BillMaker::add(const UsageRecord& record) {
   first_ = std::min(first_, record.from);
   TaskLines& task = tasks_[record.task];
   task.length += record.length();
-  const Line none{Duration{0}, Money::zero(currency_), Money::zero(currency_)};
-  Line& line =
-      task.lines
-          .try_emplace(Price{record.billable_ce, record.unit_price, record.purchase_model}, none)
-          .first->second;
+  const Line none{Duration{0}, Duration{0}, 0, Money::zero(currency_), Money::zero(currency_)};
+  Line& line = task.lines
+                   .try_emplace(Price{record.billable_ce, record.unit_price, record.purchase_model,
+                                      record.tariff, record.window},
+                                none)
+                   .first->second;
   line.length += record.length();
+  line.units += record.billed;
+  line.tasks += record.tasks;
   line.list += record.list;
   line.net += record.net;
 }
@@ -345,6 +370,7 @@ BillView BillMaker::view(std::optional<Instant> from, Instant to) const {
       line.model = record.spec.attribution.model;
       line.tags = record.spec.attribution.tags;
       line.state = word(record.state);
+      line.outcome = word(record.outcome);
       line.isolation = record.lease ? record.lease->isolation : "";
       line.run_ms = record.run_time.ms;
       // Only a finished task whose every second is on this bill can be compared.
@@ -357,7 +383,11 @@ BillView BillMaker::view(std::optional<Instant> from, Instant to) const {
       line.ce = to_text(price.billable_ce);
       line.unit_price = amount_text(price.unit_price);
       line.purchase_model = word(price.purchase_model);
+      line.tariff = word(price.tariff);
+      line.window = price.window;
       line.billed_ms = sum.length.ms;
+      line.units_ms = sum.units.ms;
+      line.tasks = sum.tasks;
       line.list = amount_text(sum.list);
       line.discount = amount_text(sum.list - sum.net);
       line.net = amount_text(sum.net);

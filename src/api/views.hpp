@@ -50,6 +50,8 @@ class BillMaker {
  private:
   struct Line {
     Duration length;
+    Duration units;  // in the units begun that the card bills by
+    std::int64_t tasks = 0;
     Money list;
     Money net;
   };
@@ -57,6 +59,8 @@ class BillMaker {
     MilliCe billable_ce;
     Money unit_price;
     PurchaseModel purchase_model;
+    Tariff tariff;
+    std::string window;
     bool operator<(const Price& other) const;
   };
   struct TaskLines {

@@ -52,6 +52,9 @@ Account held_of(TenantId tenant, Currency currency) {
 Account revenue_in(Currency currency) {
   return {AccountKind::revenue, TenantId{}, currency};
 }
+Account tax_in(Currency currency) {
+  return {AccountKind::tax, TenantId{}, currency};
+}
 Account cash_in(Currency currency) {
   return {AccountKind::cash, TenantId{}, currency};
 }
@@ -70,22 +73,27 @@ Transaction hold(TransactionId id, TenantId tenant, TaskId task, Money amount) {
                   held_of(tenant, currency), amount);
 }
 
-Transaction charge(TransactionId id, TenantId tenant, TaskId task, Money amount, Money held) {
+Transaction charge(TransactionId id, TenantId tenant, TaskId task, Money amount, Money tax,
+                   Money held) {
   const Currency currency = amount.currency();
-  const Money from_held = std::min(amount, held);
+  const Money whole = amount + tax;
+  const Money from_held = std::min(whole, held);
   Transaction transaction = transfer(id, TransactionKind::charge, tenant, task,
                                      held_of(tenant, currency), revenue_in(currency), from_held);
-  if (from_held < amount) {
-    transaction.postings.push_back({wallet_of(tenant, currency), from_held - amount});
-    transaction.postings[1].amount = amount;
-  }
+  transaction.postings[1].amount = amount;
+  if (from_held < whole)
+    transaction.postings.push_back({wallet_of(tenant, currency), from_held - whole});
+  if (!tax.is_zero()) transaction.postings.push_back({tax_in(currency), tax});
   return transaction;
 }
 
-Transaction refund(TransactionId id, TenantId tenant, TaskId task, Money amount) {
+Transaction refund(TransactionId id, TenantId tenant, TaskId task, Money amount, Money tax) {
   const Currency currency = amount.currency();
-  return transfer(id, TransactionKind::refund, tenant, task, revenue_in(currency),
-                  wallet_of(tenant, currency), amount);
+  Transaction transaction = transfer(id, TransactionKind::refund, tenant, task,
+                                     revenue_in(currency), wallet_of(tenant, currency), amount);
+  transaction.postings[1].amount = amount + tax;
+  if (!tax.is_zero()) transaction.postings.push_back({tax_in(currency), -tax});
+  return transaction;
 }
 
 Transaction release(TransactionId id, TenantId tenant, TaskId task, Money amount) {

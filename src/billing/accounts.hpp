@@ -29,15 +29,18 @@ Account wallet_of(TenantId tenant, Currency currency);
 Account held_of(TenantId tenant, Currency currency);
 Account revenue_in(Currency currency);
 Account cash_in(Currency currency);
+Account tax_in(Currency currency);
 
 // Ids are given by the caller. Amounts require > 0 (charge: >= 0).
 Transaction top_up(TransactionId id, TenantId tenant, Money amount, std::string note);
 // Sets `amount` aside for a task.
 Transaction hold(TransactionId id, TenantId tenant, TaskId task, Money amount);
-// Posts a charge: first from what is held for the task (`held`), the rest from the wallet.
-Transaction charge(TransactionId id, TenantId tenant, TaskId task, Money amount, Money held);
-// Gives back to the wallet what was charged too much.
-Transaction refund(TransactionId id, TenantId tenant, TaskId task, Money amount);
+// Posts a charge and the tax on it: first from what is held for the task (`held`), the rest from
+// the wallet.
+Transaction charge(TransactionId id, TenantId tenant, TaskId task, Money amount, Money tax,
+                   Money held);
+// Gives back to the wallet what was charged too much, with its tax.
+Transaction refund(TransactionId id, TenantId tenant, TaskId task, Money amount, Money tax);
 // Returns what is held and not needed.
 Transaction release(TransactionId id, TenantId tenant, TaskId task, Money amount);
 

@@ -5,73 +5,51 @@
 
 #include <map>
 #include <optional>
+
 #include <string>
 #include <vector>
 
 #include "billing/calendar.hpp"
-#include "domain/task.hpp"
+#include "domain/budget.hpp"
 
 namespace loam::billing {
 
-// Whose spending counts: the tenant's, narrowed by what is named.
-struct BudgetScope {
-  TenantId tenant;
-  std::optional<std::string> project;
-  std::optional<std::string> environment;
-  std::optional<std::string> model;
-
-  bool covers(TenantId who, const Attribution& what) const;
-};
-
-enum class RunningPolicy { let_run, stop };  // of running tasks at the limit
-
-struct Budget {
-  std::string name;
-  BudgetScope scope;
-  Money monthly;
-  std::string zone = "UTC";  // whose calendar months
-  BasisPoints remind_at{8'000};
-  BasisPoints limit_at{10'000};
-  BasisPoints approve_at{12'000};
-  RunningPolicy running = RunningPolicy::let_run;
-  bool hard = true;                              // denies where what was spent cannot be known
-  Duration approval_wait = Duration::hours(24);  // after which an unanswered request expires
-  std::vector<std::string> channels;             // webhook addresses and commands, for the sender
-};
-
-enum class BudgetNoticeKind {
-  reminder,            // remind_at passed
-  limited,             // limit_at passed: no new tasks
-  stop_running,        // and by policy the running ones end
-  approval_requested,  // approve_at passed: running tasks end unless somebody approves
-  approved,
-  approval_refused,
-  approval_expired,  // nobody answered, or the approval's time is over
-};
 const char* name_of(BudgetNoticeKind kind) noexcept;
 
-struct BudgetNotice {
-  std::string budget;
-  BudgetNoticeKind kind;
-  Instant at;
+// What a book knows of one budget, for a snapshot.
+struct BudgetReserve {
+  std::string key;
+  Money amount;
+};
+BOOST_DESCRIBE_STRUCT(BudgetReserve, (), (key, amount))
+struct BudgetImage {
+  Budget budget;
+  Instant month_from;
+  Instant month_to;
   Money spent;
-  Money limit;  // in force
-  std::string words;
-  std::vector<std::string> channels;
+  std::vector<BudgetReserve> reserved;
+  bool reminded = false;
+  bool limited = false;
+  bool stopped = false;
+  bool asked = false;
+  bool denied = false;
+  std::optional<Instant> request_until;
+  std::optional<Approval> approval;
 };
-
-struct Approval {
-  std::string by;
-  Instant until;
-  Money new_limit;  // monthly, in force until then
-};
+BOOST_DESCRIBE_STRUCT(BudgetImage, (),
+                      (budget, month_from, month_to, spent, reserved, reminded, limited, stopped,
+                       asked, denied, request_until, approval))
 
 class BudgetBook {
  public:
   // Refuses a name that is taken, thresholds that do not rise, an amount not above zero, an unknown
   // zone.
   Result<void> add(Budget budget);
+  // A budget with other terms under its name: what was spent and reserved stays, and thresholds are
+  // told anew. Refuses what add() does, another scope and another currency.
+  Result<void> change(Budget budget);
   Result<void> remove(const std::string& name);
+  bool empty() const { return books_.empty(); }
 
   // Whether a task that may cost `estimate` may start, by every budget that covers it: what was
   // spent, what is reserved and the estimate stay within the limit. ErrorKind::exhausted names the
@@ -89,9 +67,32 @@ class BudgetBook {
   std::vector<BudgetNotice> spend(TenantId tenant, const Attribution& what, Money amount,
                                   Instant now);
 
+  // The same in steps, for who must remember each: count() and set_aside() only add up, due() says
+  // the next thing to be told at `now` without changing anything, told() notes that it was.
+  void count(TenantId tenant, const Attribution& what, Money amount, Instant now);
+  void set_aside(const std::string& key, TenantId tenant, const Attribution& what, Money amount,
+                 Instant now);  // zero: no more
+  std::optional<BudgetNotice> due(Instant now) const;
+  void told(const BudgetNotice& notice);
+  // When due() may next have something to say although nothing is spent; never() for none.
+  Instant next_due() const;
+
+  // Why no task so attributed starts now, in words: a limit that is passed; nothing else.
+  std::optional<std::string> holds_back(TenantId tenant, const Attribution& what,
+                                        Instant now) const;
+  // Whether running tasks so attributed end now, by policy or because nobody approved; its name.
+  std::optional<std::string> ends(TenantId tenant, const Attribution& what, Instant now) const;
+  // What is reserved by a budget whose running tasks end now, by key.
+  std::vector<std::string> ending_keys(const std::string& name) const;
+
   // Answers an open request. ErrorKind::conflict where none is open, ErrorKind::invalid_argument
   // for a new limit that is not above what was spent or a time that is over.
   Result<BudgetNotice> approve(const std::string& name, const Approval& approval, Instant now);
+  // The notice that approve() would give, without doing it; apply() does it.
+  Result<BudgetNotice> check(const std::string& name, const Approval& approval, Instant now) const;
+  Result<BudgetNotice> check_refusal(const std::string& name, const std::string& by,
+                                     Instant now) const;
+  void apply(const std::string& name, const Approval& approval);
   Result<BudgetNotice> refuse(const std::string& name, const std::string& by, Instant now);
   // What time brings: requests and approvals that expire, months that begin anew.
   std::vector<BudgetNotice> tick(Instant now);
@@ -106,6 +107,14 @@ class BudgetBook {
   // Requires a budget of that name.
   Standing standing(const std::string& name, Instant now) const;
   bool knows(const std::string& name) const { return books_.contains(name); }
+  const Budget& budget(const std::string& name) const { return books_.at(name).budget; }
+  std::optional<Approval> approval(const std::string& name) const {
+    return books_.at(name).approval;
+  }
+  std::vector<std::string> names() const;
+  std::vector<BudgetImage> images() const;
+  // Requires an image that images() gave; the zone must be known here.
+  Result<void> restore(BudgetImage image);
 
  private:
   struct Book {
@@ -117,14 +126,19 @@ class BudgetBook {
     Money reserved_sum;
     bool reminded = false;
     bool limited = false;
-    bool asked = false;  // the request of this month was made
+    bool stopped = false;  // it was told that running tasks end
+    bool asked = false;    // the request of this month was made
+    bool denied = false;   // refused, or nobody answered
     std::optional<Instant> request_until;
     std::optional<Approval> approval;
   };
 
   static Money limit_of(const Book& book, Instant now);
   static void roll(Book& book, Instant now);
-  static void notify(Book& book, Instant now, std::vector<BudgetNotice>& notices);
+  static std::optional<BudgetNotice> due(const Book& book, Instant now);
+  static void told(Book& book, const BudgetNotice& notice);
+  static bool ends(const Book& book, Instant now);
+  static Result<Zone> check(const Budget& budget);
   static BudgetNotice notice(const Book& book, BudgetNoticeKind kind, Instant now,
                              std::string words);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "billing/invoicing.hpp"
 
 namespace loam::billing {
 
@@ -37,15 +38,8 @@ void add_up(Document& document, const std::vector<Tax>& taxes) {
   document.subtotal = document.total = settled.total;
   document.taxes.clear();
   for (const Tax& tax : taxes) {
-    constexpr std::int64_t whole_ppm = 1'000'000;
-    // In one step from the subtotal to the payable unit: rounded once.
-    const Int128 unit = payable_unit(document.currency);
-    const Int128 units = Money(document.subtotal.units() / unit, document.currency)
-                             .times_ratio(tax.parts_per_million, whole_ppm, Rounding::half_even)
-                             .units();
-    const Money amount(units * unit, document.currency);
-    document.taxes.push_back({tax.name, tax.parts_per_million, document.subtotal, amount});
-    document.total += amount;
+    document.taxes.push_back(tax_line(tax.name, tax.parts_per_million, document.subtotal));
+    document.total += document.taxes.back().amount;
   }
 }
 

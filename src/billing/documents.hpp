@@ -11,6 +11,7 @@
 #include "billing/apportion.hpp"
 #include "billing/calendar.hpp"
 #include "domain/ids.hpp"
+#include "domain/ledger.hpp"
 #include "domain/price.hpp"
 
 namespace loam::billing {
@@ -39,15 +40,6 @@ struct DocumentLine {
   Money payable;  // filled by issue()
 
   friend bool operator==(const DocumentLine&, const DocumentLine&) = default;
-};
-
-struct TaxLine {
-  std::string name;
-  std::int64_t parts_per_million = 0;
-  Money base;
-  Money amount;  // payable
-
-  friend bool operator==(const TaxLine&, const TaxLine&) = default;
 };
 
 enum class DocumentKind : std::uint8_t { invoice, credit_note };

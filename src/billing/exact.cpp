@@ -47,4 +47,12 @@ Int128 ExactSum::rounded(Int128 denominator) const {
   return static_cast<Int128>(quotient);
 }
 
+std::int64_t ExactSum::residue(Int128 rounded, Int128 denominator) const {
+  Int128 whole = 0;
+  if (!wide_ && !__builtin_mul_overflow(rounded, denominator, &whole))
+    return static_cast<std::int64_t>(narrow_ - whole);
+  const Wide sum = wide_ ? *wide_ : Wide(narrow_);
+  return static_cast<std::int64_t>(sum - Wide(rounded) * Wide(denominator));
+}
+
 }  // namespace loam::billing

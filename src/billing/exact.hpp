@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/multiprecision/cpp_int.hpp>
+#include <cstdint>
 #include <optional>
 
 #include "base/money.hpp"
@@ -16,6 +17,9 @@ class ExactSum {
   // The sum / denominator, rounded half to even. Requires denominator > 0 and a result within 126
   // bits.
   Int128 rounded(Int128 denominator) const;
+  // What rounding left over: the sum − rounded × denominator, at most half the denominator either
+  // way. Requires `rounded` as rounded(denominator) gave it, and a denominator within 62 bits.
+  std::int64_t residue(Int128 rounded, Int128 denominator) const;
 
  private:
   Int128 narrow_ = 0;

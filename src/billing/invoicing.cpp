@@ -1,11 +1,27 @@
 #include "billing/invoicing.hpp"
 
+#include <algorithm>
+
 #include "base/assert.hpp"
 #include "billing/apportion.hpp"
 
 namespace loam::billing {
 
-void OpenCharges::add(const LineKey& key, const UsageRecord& record) {
+void OpenCharges::add(const Attribution& who, const UsageRecord& record,
+                      const std::vector<Tax>& taxes) {
+  LineKey key;
+  if (follows_invoice && std::max(record.from, record.to) <= from)
+    key.kind = InvoiceLineKind::correction;
+  if (follows_invoice && record.to < record.from && record.to < from)
+    key.kind = InvoiceLineKind::correction;
+  key.project = who.project;
+  key.environment = who.environment;
+  key.model = who.model;
+  key.purchase_model = record.purchase_model;
+  key.tariff = record.tariff;
+  key.window = record.window;
+  key.per_task = record.tasks != 0;
+  key.unit_price = record.unit_price;
   const auto [at, fresh] = lines.try_emplace(key);
   InvoiceLine& line = at->second;
   if (fresh) {
@@ -13,9 +29,25 @@ void OpenCharges::add(const LineKey& key, const UsageRecord& record) {
     line.list = line.net = line.payable = Money::zero(record.net.currency());
     if (lines.size() == 1 && from == Instant{}) from = record.from;
   }
-  line.milli_ce_ms += record.billable_ce.value * record.length().ms;
+  if (record.tasks == 0) line.milli_ce_ms += record.billable_ce.value * record.billed.ms;
+  line.tasks += record.tasks;
   line.list += record.list;
   line.net += record.net;
+  for (const Tax& tax : taxes) {
+    const Money zero = Money::zero(record.net.currency());
+    taxed.try_emplace({tax.name, tax.parts_per_million}, zero).first->second += record.net;
+  }
+}
+
+TaxLine tax_line(const std::string& name, std::int64_t parts_per_million, Money base) {
+  constexpr std::int64_t whole_ppm = 1'000'000;
+  const Money payable = base.rounded(Rounding::half_even);
+  const Int128 unit = payable_unit(base.currency());
+  // In one step to the payable unit: rounded once.
+  const Int128 units = Money(payable.units() / unit, base.currency())
+                           .times_ratio(parts_per_million, whole_ppm, Rounding::half_even)
+                           .units();
+  return {name, parts_per_million, payable, Money(units * unit, base.currency())};
 }
 
 Money settle(std::vector<InvoiceLine>& lines, Currency currency) {
@@ -37,7 +69,11 @@ Invoice close(const OpenCharges& open, InvoiceId id, TenantId tenant, Currency c
   invoice.from = open.from;
   invoice.to = to;
   for (const auto& [key, line] : open.lines) invoice.lines.push_back(line);
-  invoice.total = settle(invoice.lines, currency);
+  invoice.subtotal = invoice.total = settle(invoice.lines, currency);
+  for (const auto& [tax, base] : open.taxed) {
+    invoice.taxes.push_back(tax_line(tax.first, tax.second, base));
+    invoice.total += invoice.taxes.back().amount;
+  }
   return invoice;
 }
 

@@ -189,7 +189,7 @@ Result<Transaction> Ledger::charge(TransactionId id, TenantId tenant, TaskId tas
 
 Result<Transaction> Ledger::refund(TransactionId id, TenantId tenant, TaskId task, Money amount) {
   LOAM_CHECK(wallet_terms(tenant, amount));
-  Transaction asked = billing::refund(id, tenant, task, amount);
+  Transaction asked = billing::refund(id, tenant, task, amount, Money::zero(amount.currency()));
   LOAM_TRY(known, seen(id, asked));
   if (known) return *known;
   if (amount > charged_.at(tenant)) {

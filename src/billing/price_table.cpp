@@ -12,8 +12,8 @@ constexpr std::int64_t day_ms = 86'400'000;
 constexpr std::int64_t week_ms = 7 * day_ms;
 constexpr std::int64_t whole_bp = 10'000;
 constexpr std::int64_t whole_ppm = 1'000'000;
-constexpr int spot_floor_min_bp = 1500;  // the promise to operators: spot never undercuts this
-constexpr std::size_t entries_max = 10'000;
+constexpr int spot_floor_min_bp = 1500;    // the promise to operators: spot never undercuts this
+constexpr std::size_t entries_max = 1000;  // checking a card compares each price with each
 
 std::string clock_text(std::int64_t ms_of_week) {
   static const char* const days[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
@@ -113,28 +113,28 @@ std::uint32_t PriceTable::name_index(const std::string& name) {
   return static_cast<std::uint32_t>(found - window_names_.begin());
 }
 
-Result<PriceTable> PriceTable::compile(const RateCard& card, PriceTerms terms) {
+Result<PriceTable> PriceTable::compile(RateCard card) {
   if (card.on_demand.currency() != card.currency || card.on_demand.is_negative()) {
     return invalid("the price " + to_text(card.on_demand) + " is not an amount of " +
                        std::string(card.currency.code()),
                    "give zero or more in the card's currency");
   }
-  if (terms.windows.size() > entries_max || terms.prices.size() > entries_max)
-    return invalid("the card has too many windows or prices", "the most is 10000 of each");
+  if (card.terms.windows.size() > entries_max || card.terms.prices.size() > entries_max)
+    return invalid("the card has too many windows or prices", "the most is 1000 of each");
   PriceTable table;
-  table.card_ = card;
-  table.terms_ = std::move(terms);
+  table.card_ = std::move(card);
+  table.terms_ = table.card_.terms;
   LOAM_TRY(zone, Zone::open(table.terms_.zone));
   table.zone_ = zone;
   // What every card sells, unless it says otherwise itself.
   Price general;
-  general.tiers = {{0, card.on_demand}};
+  general.tiers = {{0, table.card_.on_demand}};
   const bool told = std::any_of(table.terms_.prices.begin(), table.terms_.prices.end(),
                                 [&](const Price& price) { return same_selectors(price, general); });
   if (!told) table.terms_.prices.push_back(general);
   LOAM_CHECK(table.compile_windows());
   LOAM_CHECK(table.check_prices());
-  LOAM_CHECK(check_services(table.terms_.services, card.currency));
+  LOAM_CHECK(check_services(table.terms_.services, table.card_.currency));
   LOAM_CHECK(check_shares(table.terms_));
   return table;
 }
@@ -246,6 +246,9 @@ Result<void> PriceTable::check_prices() {
     if (price.purchase_model == PurchaseModel::spot)
       return invalid("a card has no price for spot: it is made from supply and demand",
                      "set the floor and the ceiling under spot");
+    if (price.purchase_model == PurchaseModel::hybrid)
+      return invalid("a card has no price for hybrid: it is on demand or spot, as each task starts",
+                     "price on_demand, and sell spot");
     if (price.tiers.size() > 1 && terms_.granularity == Granularity::task)
       return invalid("prices per task have no tiers", "give one tier above 0");
     const auto window = std::find(window_names_.begin() + 1, window_names_.end(), price.window);
@@ -261,6 +264,10 @@ Result<void> PriceTable::check_prices() {
         return invalid("there are two prices for " + words_of(price), "keep one");
     }
   }
+  by_group_.resize(prices.size());
+  for (std::size_t i = 0; i < prices.size(); ++i) by_group_[i] = static_cast<std::uint32_t>(i);
+  std::stable_sort(by_group_.begin(), by_group_.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return group_of(a) < group_of(b); });
   // A tariff by time has a price in every window, or time would be without price.
   for (const Price& price : prices) {
     if (price.tariff != Tariff::time_of_day) continue;
@@ -304,10 +311,12 @@ PriceTable::Stretch PriceTable::stretch_at(Instant instant) const {
 const Price* PriceTable::price(const Terms& terms, std::uint32_t window) const {
   const Price* best = nullptr;
   int best_rank = -1;
-  for (std::size_t i = 0; i < terms_.prices.size(); ++i) {
-    const Price& price = terms_.prices[i];
-    if (price.purchase_model != terms.purchase_model || price.tariff != terms.tariff) continue;
-    if (price.tariff == Tariff::time_of_day && price_windows_[i] != window) continue;
+  const std::uint32_t of_window = terms.tariff == Tariff::flat ? 0 : window;
+  const std::tuple group(terms.purchase_model, terms.tariff, of_window);
+  for (auto at = std::lower_bound(by_group_.begin(), by_group_.end(), group,
+                                  [&](std::uint32_t i, const auto&g) { return group_of(i) < g; });
+       at != by_group_.end() && group_of(*at) == group; ++at) {
+    const Price& price = terms_.prices[*at];
     if (price.work_class && *price.work_class != terms.work_class) continue;
     if (price.isolation && *price.isolation != terms.isolation) continue;
     if (!price.service_class.empty() && price.service_class != terms.service_class) continue;
@@ -322,12 +331,23 @@ const Price* PriceTable::price(const Terms& terms, std::uint32_t window) const {
 }
 
 bool PriceTable::sells(const Terms& terms) const {
+  if (terms.purchase_model == PurchaseModel::spot)
+    return terms_.spot.sold && terms.tariff == Tariff::flat;
   // Each window has the same selectors (check_prices), so any one of them answers.
   if (terms.tariff == Tariff::flat) return price(terms, 0) != nullptr;
   return window_names_.size() > 1 && price(terms, 1) != nullptr;
 }
 
+bool PriceTable::names_class(const std::string& service_class) const {
+  return std::any_of(terms_.prices.begin(), terms_.prices.end(),
+                     [&](const Price& price) { return price.service_class == service_class; });
+}
+
 namespace {
+
+Money spot_bound(const PriceTable& table, BasisPoints share) {
+  return table.card().on_demand.times_ratio(share.value, whole_bp, Rounding::half_even);
+}
 
 template <class Better>
 std::optional<Money> extreme(const PriceTable& table, const Terms& terms, std::size_t windows,
@@ -348,10 +368,14 @@ std::optional<Money> extreme(const PriceTable& table, const Terms& terms, std::s
 }  // namespace
 
 std::optional<Money> PriceTable::dearest(const Terms& terms) const {
+  if (terms.purchase_model == PurchaseModel::spot)
+    return sells(terms) ? std::optional(spot_bound(*this, terms_.spot.ceiling)) : std::nullopt;
   return extreme(*this, terms, window_names_.size(), [](Money a, Money b) { return a > b; });
 }
 
 std::optional<Money> PriceTable::cheapest(const Terms& terms) const {
+  if (terms.purchase_model == PurchaseModel::spot)
+    return sells(terms) ? std::optional(spot_bound(*this, terms_.spot.floor)) : std::nullopt;
   return extreme(*this, terms, window_names_.size(), [](Money a, Money b) { return a < b; });
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "billing/calendar.hpp"
@@ -30,9 +31,14 @@ class PriceTable {
   // tiers that do not rise from 0, two prices for the same thing, windows that leave a gap or
   // overlap in the week, a dated window that never occurs, a window without price, shares out of
   // range.
-  static Result<PriceTable> compile(const RateCard& card, PriceTerms terms = {});
+  static Result<PriceTable> compile(RateCard card);
+  static Result<PriceTable> compile(RateCard card, PriceTerms terms) {
+    card.terms = std::move(terms);
+    return compile(std::move(card));
+  }
 
-  const RateCard& card() const { return card_; }
+  const RateCard& card() const { return card_; }  // as it was published
+  // The card's, and the general price that every card has.
   const PriceTerms& terms() const { return terms_; }
   const Zone& zone() const { return zone_; }
 
@@ -44,10 +50,13 @@ class PriceTable {
   Stretch stretch_at(Instant instant) const;
   const std::string& window_name(std::uint32_t window) const { return window_names_[window]; }
 
-  // The price of `terms` in a window; nullptr where the card does not sell it.
+  // The price of `terms` in a window; nullptr where the card does not sell it. Spot has none: its
+  // price is made as time goes on.
   const Price* price(const Terms& terms, std::uint32_t window) const;
   // Whether there is a price at every time.
   bool sells(const Terms& terms) const;
+  // Whether a price of the card is for this service class alone.
+  bool names_class(const std::string& service_class) const;
   // The highest list price of `terms` at any time; nothing where it is not sold.
   std::optional<Money> dearest(const Terms& terms) const;
   std::optional<Money> cheapest(const Terms& terms) const;
@@ -69,12 +78,17 @@ class PriceTable {
   Result<void> compile_week(const std::vector<const Window*>& weekly);
   Result<void> compile_special(const Window& window);
   Result<void> check_prices();
+  auto group_of(std::uint32_t price) const {
+    const Price& of = terms_.prices[price];
+    return std::tuple(of.purchase_model, of.tariff, price_windows_[price]);
+  }
 
   RateCard card_;
   PriceTerms terms_;
   Zone zone_;
   std::vector<std::string> window_names_{""};  // 0: no windows
   std::vector<std::uint32_t> price_windows_;   // of terms_.prices, by index; 0: any
+  std::vector<std::uint32_t> by_group_;        // indices of prices by model, tariff and window
   std::vector<Boundary> week_;                 // in order, the first at 0; empty: no windows
   std::vector<Special> specials_;              // in order, apart
 };

@@ -1,11 +1,12 @@
-// Purchase models: what a right to capacity covers and leaves over, fees by the period, the spot
-// price, hybrid groups. Pure and exact.
+// Purchase models: what a right to capacity covers and leaves over, fees by the period, hybrid
+// groups. Pure and exact.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "billing/spot.hpp"
 #include "billing/usage.hpp"
 
 namespace loam::billing {
@@ -85,57 +86,6 @@ struct SpendCover {
   Money rest;
 };
 SpendCover cover_spend(Money committed, Money charges);
-
-// --- Spot
-// -----------------------------------------------------------------------------------------
-
-inline constexpr Duration spot_move_min = Duration::minutes(1);  // between two moves of the price
-inline constexpr Duration spot_notice = Duration::minutes(2);    // before an interruption
-
-// What is offered to and wanted by spot in a pool.
-struct SpotMarket {
-  MilliCe supply;
-  MilliCe demand;
-};
-
-// floor + (ceiling − floor) × demand / supply, at most the ceiling; without supply the ceiling.
-// Never under 15 % of on demand.
-Money spot_price(const SpotTerms& terms, Money on_demand, SpotMarket market);
-
-// A spot price over time: moves at most once a minute.
-class SpotSeries {
- public:
-  // The new price where it moved; nothing where it stays or moved less than a minute ago. Requires
-  // that time does not go back.
-  std::optional<Money> offer(Instant now, const SpotTerms& terms, Money on_demand,
-                             SpotMarket market);
-  // Requires an instant not before the first price.
-  Money at(Instant instant) const;
-  Instant next_change(Instant instant) const;
-  bool empty() const { return moves_.empty(); }
-
- private:
-  struct Move {
-    Instant from;
-    Money price;
-  };
-  std::vector<Move> moves_;
-};
-
-struct SpotCharge {
-  Period period;
-  Money unit_price;
-  Money amount;
-};
-// A record at the spot prices of its time: one exact sum, rounded once, shown by price. Requires
-// prices from its start on.
-std::vector<SpotCharge> rate_spot(const Usage& usage, const SpotSeries& series,
-                                  BasisPoints discount);
-
-// How much of `ran` is billed of a piece of work that the operator interrupted.
-Duration billed_when_interrupted(InterruptionRule rule, Duration ran);
-// In words, for a quote.
-std::string words_of(InterruptionRule rule);
 
 // --- Hybrid
 // ---------------------------------------------------------------------------------------

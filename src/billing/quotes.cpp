@@ -44,6 +44,10 @@ Usage usage_of(const QuoteRequest& request, Duration length) {
   return usage;
 }
 
+Money times(Money amount, std::int64_t members) {
+  return amount.times_ratio(members, 1, Rounding::half_even);
+}
+
 Money at_price(const QuoteRequest& request, const PriceTable& table, Money price, Duration length,
                BasisPoints discount) {
   if (table.terms().granularity == Granularity::task)
@@ -51,65 +55,68 @@ Money at_price(const QuoteRequest& request, const PriceTable& table, Money price
   return rate(request.ce, billed_length(length, table.terms().granularity), price, discount).net;
 }
 
-PriceQuote spot_quote(const PriceTable& table, const QuoteRequest& request, Money spot,
-                      BasisPoints discount) {
-  const SpotTerms& terms = table.terms().spot;
-  const Money on_demand = table.card().on_demand;
-  const auto share = [&](BasisPoints part) {
-    return on_demand.times_ratio(part.value, 10'000, Rounding::half_even);
-  };
-  PriceQuote quoted;
-  quoted.ce = request.ce;
-  quoted.unit_price = spot;
-  quoted.expected = at_price(request, table, spot, request.expected, discount);
-  quoted.best = at_price(request, table, share(terms.floor), request.expected, discount);
-  quoted.worst = at_price(request, table, share(terms.ceiling), request.longest, discount);
-  return quoted;
-}
-
-// The dearest of all cards from `from` on.
-Money dearest_from(const Tables& tables, Currency currency, const Terms& terms, Instant from,
-                   Money dearest) {
-  for (Instant at = tables.next_change(currency, from); at != Instant::never();
-       at = tables.next_change(currency, at)) {
-    const auto later = tables.at(currency, at)->dearest(terms);
-    if (later) dearest = std::max(dearest, *later);
-  }
-  return dearest;
-}
-
 }  // namespace
 
 Result<PriceQuote> quote(const Tables& tables, Payer payer, const QuoteRequest& request,
-                         std::optional<Money> spot) {
+                         const TierCounters& counters) {
   LOAM_ASSERT(request.expected.ms > 0 && request.longest >= request.expected);
+  const std::string code(payer.currency.code());
   const PriceTable* table = tables.at(payer.currency, request.start);
   if (table == nullptr) {
-    return Error{ErrorKind::not_found,
-                 "there is no price in " + std::string(payer.currency.code()) + " yet",
-                 "ask the operator to publish one"};
+    return Error{ErrorKind::not_found, "there is no price in " + code + " yet",
+                 "ask the operator to publish one: loam rate set PRICE --currency " + code};
   }
-  const BasisPoints discount = table->discount(request.terms.purchase_model, payer.discount);
-  if (request.terms.purchase_model == PurchaseModel::spot) {
-    if (!spot) return Error{ErrorKind::not_found, "there is no spot price yet", "use on_demand"};
-    PriceQuote quoted = spot_quote(*table, request, *spot, discount);
-    quoted.rule = rule_of(*table, request);
-    return quoted;
+  LOAM_CHECK(sold(*table, request.terms));
+  if (request.terms.purchase_model == PurchaseModel::spot &&
+      tables.spot(payer.currency) == nullptr) {
+    return Error{ErrorKind::not_found, "there is no spot price in " + code + " yet",
+                 "use on_demand"};
   }
   std::vector<Charge> charges;
-  LOAM_CHECK(Rater(tables, payer).rate(usage_of(request, request.expected), charges));
-  const Money expected = total_of(charges, payer.currency).net;
-  const Money dearest = dearest_from(tables, payer.currency, request.terms, request.start,
-                                     *table->dearest(request.terms));
+  TierCounters moved = counters;
+  const Rater rater(tables, payer);
+  const Usage usage = usage_of(request, request.expected);
+  LOAM_CHECK(rater.rate(usage, charges, &moved));
+  Money expected = total_of(charges, payer.currency).net;
+  if (charges.front().tier_month == Instant{}) {
+    expected = times(expected, request.members);
+  } else {  // each member stands on the tiers that the one before it reached
+    std::vector<Charge> more;
+    for (std::int64_t i = 1; i < request.members; ++i) LOAM_CHECK(rater.rate(usage, more, &moved));
+    expected += total_of(more, payer.currency).net;
+  }
+  const BasisPoints discount = table->discount(request.terms.purchase_model, payer.discount);
   PriceQuote quoted;
   quoted.ce = request.ce;
   quoted.unit_price = charges.front().unit_price;
   quoted.expected = expected;
-  quoted.best = std::min(expected, at_price(request, *table, *table->cheapest(request.terms),
-                                            request.expected, discount));
-  quoted.worst = std::max(expected, at_price(request, *table, dearest, request.longest, discount));
+  quoted.best = std::min(expected, times(at_price(request, *table, *table->cheapest(request.terms),
+                                                  request.expected, discount),
+                                         request.members));
+  quoted.worst = std::max(expected, times(dearest_cost(tables, payer, request.terms, request.ce,
+                                                       request.start, request.longest),
+                                          request.members));
   quoted.rule = rule_of(*table, request);
   return quoted;
+}
+
+Result<void> sold(const PriceTable& table, const Terms& terms) {
+  const auto word = [](auto value) {
+    return std::string(boost::describe::enum_to_string(value, "?"));
+  };
+  if (!table.sells(terms)) {
+    return Error{ErrorKind::not_found,
+                 "the rate card " + table.card().id.text() + " does not sell " +
+                     word(terms.purchase_model) + " at the tariff " + word(terms.tariff),
+                 "see what it sells with: loam rate show " + table.card().id.text()};
+  }
+  if (terms.service_class != "standard" && !table.names_class(terms.service_class)) {
+    return Error{ErrorKind::not_found,
+                 "the rate card " + table.card().id.text() + " has no service class '" +
+                     terms.service_class + "'",
+                 "see what it sells with: loam rate show " + table.card().id.text()};
+  }
+  return {};
 }
 
 }  // namespace loam::billing

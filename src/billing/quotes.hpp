@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "billing/purchase.hpp"
-#include "billing/rater.hpp"
+#include "billing/lease_rating.hpp"
 
 namespace loam::billing {
 
 struct QuoteRequest {
   Terms terms;
-  MilliCe ce;  // billable
+  MilliCe ce;  // billable, of each member
+  std::int64_t members = 1;
   Instant start;
   Duration expected;  // run time
   Duration longest;   // limit and grace
@@ -25,8 +25,13 @@ struct PriceQuote {
   std::string rule;  // how it is billed, in words
 };
 
-// ErrorKind::not_found where the card sells no such thing. For spot: `spot` is the price now.
+// ErrorKind::not_found where the card sells no such thing.
+// `counters`: where the tenant's tiers stand. Amounts are of all members, without tax.
 Result<PriceQuote> quote(const Tables& tables, Payer payer, const QuoteRequest& request,
-                         std::optional<Money> spot = std::nullopt);
+                         const TierCounters& counters = {});
+
+// Whether a card sells such terms. ErrorKind::not_found with the terms; a service class that the
+// card does not name is not sold either, although it would find a price.
+Result<void> sold(const PriceTable& table, const Terms& terms);
 
 }  // namespace loam::billing

@@ -37,8 +37,8 @@ Instant billed_to(const Usage& usage, Instant at, Granularity granularity) {
 
 }  // namespace
 
-Result<void> Tables::add(PriceTable table) {
-  auto& versions = by_currency_[table.card().currency];
+Result<void> Tables::check(const PriceTable& table) const {
+  const auto& versions = of(table.card().currency);
   if (!versions.empty() && table.card().effective_from <= versions.back()->card().effective_from) {
     return Error{ErrorKind::conflict,
                  "a card from " + to_text(table.card().effective_from) +
@@ -53,8 +53,33 @@ Result<void> Tables::add(PriceTable table) {
                  "a card per task cannot follow one by time, nor the other way round",
                  "sell tasks in a currency of their own"};
   }
-  versions.push_back(std::make_shared<const PriceTable>(std::move(table)));
   return {};
+}
+
+Result<void> Tables::add(PriceTable table) {
+  LOAM_CHECK(check(table));
+  all_.push_back(std::make_shared<const PriceTable>(std::move(table)));
+  by_currency_[all_.back()->card().currency].push_back(all_.back());
+  return {};
+}
+
+const std::vector<std::shared_ptr<const PriceTable>>& Tables::of(Currency currency) const {
+  static const std::vector<std::shared_ptr<const PriceTable>> none;
+  const auto found = by_currency_.find(currency);
+  return found == by_currency_.end() ? none : found->second;
+}
+
+const PriceTable* Tables::selling(Currency currency, const Terms& terms, Instant instant) const {
+  const auto& versions = of(currency);
+  for (auto at = versions.rbegin(); at != versions.rend(); ++at) {
+    if ((*at)->card().effective_from <= instant && (*at)->sells(terms)) return at->get();
+  }
+  return nullptr;
+}
+
+const SpotSeries* Tables::spot(Currency currency) const {
+  const auto found = spot_.find(currency);
+  return found == spot_.end() || found->second.empty() ? nullptr : &found->second;
 }
 
 const PriceTable* Tables::at(Currency currency, Instant instant) const {
@@ -117,7 +142,15 @@ Int128 TierCounters::used(const PriceTable& table, PurchaseModel model, Instant 
 
 void TierCounters::add(const PriceTable& table, PurchaseModel model, Instant instant,
                        Int128 quantity) {
-  used_[{model, month_of(table.zone(), instant).from}] += quantity;
+  add(model, month_of(table.zone(), instant).from, quantity);
+}
+
+void TierCounters::add(PurchaseModel model, Instant month, Int128 quantity) {
+  constexpr Duration remembered = Duration::hours(24 * 92);
+  used_[{model, month}] += quantity;
+  for (auto at = used_.lower_bound({model, Instant{}});
+       at->first.first == model && at->first.second + remembered < month;)
+    at = used_.erase(at);
 }
 
 // One stretch of a record under one price, still without money.
@@ -132,64 +165,96 @@ struct Rater::Piece {
 // Most records have one or two pieces: no memory is fetched for them.
 struct Rater::Pieces : boost::container::small_vector<Piece, 4> {};
 
-Result<void> Rater::compute_pieces(const Usage& usage, Pieces& pieces,
-                                   TierCounters* counters) const {
-  const PriceTable* first = tables_.at(payer_.currency, usage.from);
+const PriceTable* Rater::table_at(const Usage& usage, Instant at, Withdrawn withdrawn) const {
+  const PriceTable* table = tables_.at(payer_.currency, at);
+  if (table == nullptr || withdrawn == Withdrawn::refused || table->sells(usage.terms))
+    return table;
+  const PriceTable* sold = tables_.selling(payer_.currency, usage.terms, at);
+  return sold != nullptr ? sold : table;
+}
+
+// From `at` on as far as one price holds, at most to `end`.
+Result<Rater::Piece> Rater::piece_at(const Usage& usage, Instant at, Instant end,
+                                     Withdrawn withdrawn) const {
+  const PriceTable* table = table_at(usage, at, withdrawn);
+  if (table == nullptr) return no_price(payer_.currency, at);
+  PriceTable::Stretch stretch{0, Instant::never()};
+  Money unit_price;
+  const Price* price = nullptr;
+  Instant tier_month;
+  if (usage.terms.purchase_model == PurchaseModel::spot) {
+    const SpotSeries* series = tables_.spot(payer_.currency);
+    if (series == nullptr) return not_sold(*table, usage);
+    unit_price = series->at(at);
+    stretch.until = series->next_change(at);
+  } else {
+    if (usage.terms.tariff == Tariff::time_of_day) stretch = table->stretch_at(at);
+    price = table->price(usage.terms, stretch.window);
+    if (price == nullptr) return not_sold(*table, usage);
+    unit_price = price->tiers.front().price;
+  }
+  Instant until = std::min({end, stretch.until, tables_.next_change(payer_.currency, at)});
+  if (price != nullptr && price->tiers.size() > 1) {
+    const Period month = month_of(table->zone(), at);
+    until = std::min(until, month.to);
+    tier_month = month.from;
+  }
+  Piece piece{{}, table, price, 0, table->discount(usage.terms.purchase_model, payer_.discount)};
+  piece.charge.from = at;
+  piece.charge.to = until;
+  piece.charge.card = table->card().id;
+  piece.charge.window = stretch.window;
+  piece.charge.quantity = static_cast<Int128>(usage.billable_ce.value) * (until - at).ms;
+  piece.charge.unit_price = unit_price;
+  piece.charge.table = table;
+  piece.charge.tier_month = tier_month;
+  return piece;
+}
+
+Result<void> Rater::compute_pieces(const Usage& usage, Pieces& pieces, Withdrawn withdrawn) const {
+  const PriceTable* first = table_at(usage, usage.from, withdrawn);
   if (first == nullptr) return no_price(payer_.currency, usage.from);
   // A run keeps the unit it began with, so that its records go on where the last one ended.
-  const PriceTable* at_start = tables_.at(payer_.currency, usage.run_from);
+  const PriceTable* at_start = table_at(usage, usage.run_from, withdrawn);
   const Granularity unit = (at_start != nullptr ? at_start : first)->terms().granularity;
   if (unit == Granularity::task) {
     if (usage.from != usage.run_from) return {};  // was charged when the run began
-    const Price* price = first->price(usage.terms, first->stretch_at(usage.from).window);
-    if (price == nullptr) return not_sold(*first, usage);
-    Piece piece{
-        {}, first, nullptr, 0, first->discount(usage.terms.purchase_model, payer_.discount)};
-    piece.charge = {Meter::compute,
-                    usage.from,
-                    usage.to,
-                    first->card().id,
-                    0,
-                    0,
-                    1,
-                    price->tiers.front().price,
-                    {},
-                    {}};
-    pieces.push_back(piece);
+    LOAM_TRY(piece, piece_at(usage, usage.from, usage.to, withdrawn));
+    piece.charge.to = usage.to;
+    piece.charge.quantity = 1;
+    pieces.push_back(std::move(piece));
     return {};
   }
   Instant at = billed_to(usage, usage.from, unit);
   const Instant end = billed_to(usage, usage.to, unit);
   while (at < end) {
-    const PriceTable* table = tables_.at(payer_.currency, at);
-    LOAM_ASSERT(table != nullptr);
-    PriceTable::Stretch stretch{0, Instant::never()};
-    if (usage.terms.tariff == Tariff::time_of_day) stretch = table->stretch_at(at);
-    const Price* price = table->price(usage.terms, stretch.window);
-    if (price == nullptr) return not_sold(*table, usage);
-    Instant until = std::min({end, stretch.until, tables_.next_change(payer_.currency, at)});
-    const bool tiered = price->tiers.size() > 1;
-    if (tiered) until = std::min(until, month_of(table->zone(), at).to);
-    Piece piece{{}, table, price, 0, table->discount(usage.terms.purchase_model, payer_.discount)};
-    const Int128 quantity = static_cast<Int128>(usage.billable_ce.value) * (until - at).ms;
-    piece.charge = {Meter::compute,
-                    at,
-                    until,
-                    table->card().id,
-                    stretch.window,
-                    0,
-                    quantity,
-                    price->tiers.front().price,
-                    {},
-                    {}};
-    if (tiered && counters != nullptr) {
-      piece.before = counters->used(*table, usage.terms.purchase_model, at);
-      counters->add(*table, usage.terms.purchase_model, at, quantity);
-    }
-    pieces.push_back(piece);
-    at = until;
+    LOAM_TRY(piece, piece_at(usage, at, end, withdrawn));
+    at = piece.charge.to;
+    pieces.push_back(std::move(piece));
   }
   return {};
+}
+
+// At least one piece: of nothing, where no further unit was begun.
+Result<void> Rater::run_pieces(const Usage& usage, Pieces& pieces) const {
+  LOAM_CHECK(compute_pieces(usage, pieces, Withdrawn::keeps_its_price));
+  if (!pieces.empty()) return {};
+  LOAM_TRY(piece, piece_at(usage, usage.from, usage.to, Withdrawn::keeps_its_price));
+  piece.charge.to = usage.to;
+  piece.charge.quantity = 0;
+  pieces.push_back(std::move(piece));
+  return {};
+}
+
+// Moves the counters past the pieces, forwards or, where quantities are below zero, back.
+void Rater::count(const Usage& usage, Pieces& pieces, TierCounters& counters) const {
+  for (Piece& piece : pieces) {
+    if (piece.price == nullptr || piece.price->tiers.size() == 1) continue;
+    const PurchaseModel model = usage.terms.purchase_model;
+    const auto used = counters.used().find({model, piece.charge.tier_month});
+    piece.before = used == counters.used().end() ? 0 : used->second;
+    counters.add(model, piece.charge.tier_month, piece.charge.quantity);
+  }
 }
 
 Result<void> Rater::service_pieces(const Usage& usage, Pieces& pieces) const {
@@ -203,7 +268,8 @@ Result<void> Rater::service_pieces(const Usage& usage, Pieces& pieces) const {
     const auto add = [&](Meter meter, Int128 quantity, const std::optional<Money>& price) {
       if (quantity == 0 || !price) return;
       Piece piece{{}, table, nullptr, 0, payer_.discount};
-      piece.charge = {meter, at, until, table->card().id, 0, 0, quantity, *price, {}, {}};
+      piece.charge = {meter, at, until, table->card().id, 0, 0, quantity, *price, {}, {}, table,
+                      {},    0,  0};
       pieces.push_back(piece);
     };
     const Int128 length = (until - at).ms;
@@ -228,52 +294,87 @@ std::uint32_t tier_at(const Price& price, Int128 total, Int128 scale) {
 
 }  // namespace
 
-Result<void> Rater::rate(const Usage& usage, std::vector<Charge>& charges,
-                         TierCounters* counters) const {
-  Pieces pieces;
-  Result<void> found = compute_pieces(usage, pieces, counters);
-  if (found.ok()) found = service_pieces(usage, pieces);
-  if (!found.ok()) {
-    for (const Piece& piece : pieces) {  // as if the record had never come
-      if (counters != nullptr && piece.price != nullptr && piece.price->tiers.size() > 1)
-        counters->add(*piece.table, usage.terms.purchase_model, piece.charge.from,
-                      -piece.charge.quantity);
-    }
-    return found;
-  }
-  // One sum a meter: pieces of a record grow it, and each takes what the rounded sum grew by.
+// One sum a meter: pieces of a record grow it, and each takes what the rounded sum grew by.
+void Rater::price(const Pieces& pieces, std::vector<Charge>& charges, Carry* carry) const {
   ExactSum list, net;
   Int128 list_before = 0, net_before = 0;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    Piece& piece = pieces[i];
-    if (i > 0 && pieces[i - 1].charge.meter != piece.charge.meter) {
+    const Piece& piece = pieces[i];
+    Charge charge = piece.charge;
+    const Int128 scale = quantity_scale(charge.meter, piece.table->terms().granularity);
+    if (i == 0 && carry != nullptr) {
+      list_before = carry->list.units();
+      net_before = carry->net.units();
+      list.add(list_before, scale, 1);
+      list.add(carry->list_residue, 1, 1);
+      net.add(net_before, scale, whole_bp);
+      net.add(carry->net_residue, 1, 1);
+    }
+    if (i > 0 && pieces[i - 1].charge.meter != charge.meter) {
       list = net = ExactSum();
       list_before = net_before = 0;
     }
-    const Granularity unit = piece.table->terms().granularity;
-    const Int128 scale = quantity_scale(piece.charge.meter, unit);
     const std::int64_t payable = whole_bp - piece.discount.value;
     if (piece.price == nullptr || piece.price->tiers.size() == 1) {
-      list.add(piece.charge.unit_price.units(), piece.charge.quantity, 1);
-      net.add(piece.charge.unit_price.units(), piece.charge.quantity, payable);
+      list.add(charge.unit_price.units(), charge.quantity, 1);
+      net.add(charge.unit_price.units(), charge.quantity, payable);
     } else {
-      const Int128 after = piece.before + piece.charge.quantity;
+      const Int128 before = std::max<Int128>(0, piece.before);
+      const Int128 after = std::max<Int128>(0, piece.before + charge.quantity);
       const Price& price = *piece.price;
       add_tiered(list, price.tiers, price.tier_mode, after, scale, 1);
-      add_tiered(list, price.tiers, price.tier_mode, piece.before, scale, -1);
+      add_tiered(list, price.tiers, price.tier_mode, before, scale, -1);
       add_tiered(net, price.tiers, price.tier_mode, after, scale, payable);
-      add_tiered(net, price.tiers, price.tier_mode, piece.before, scale, -payable);
-      piece.charge.tier = tier_at(price, after, scale);
-      piece.charge.unit_price = price.tiers[piece.charge.tier].price;
+      add_tiered(net, price.tiers, price.tier_mode, before, scale, -payable);
+      charge.tier = tier_at(price, std::max(before, after), scale);
+      charge.unit_price = price.tiers[charge.tier].price;
     }
     const Int128 list_now = list.rounded(scale);
     const Int128 net_now = net.rounded(scale * whole_bp);
-    piece.charge.list = Money(list_now - list_before, payer_.currency);
-    piece.charge.net = Money(net_now - net_before, payer_.currency);
+    charge.list = Money(list_now - list_before, payer_.currency);
+    charge.net = Money(net_now - net_before, payer_.currency);
+    if (carry != nullptr) {
+      charge.list_residue = list.residue(list_now, scale);
+      charge.net_residue = net.residue(net_now, scale * whole_bp);
+      *carry = {Money(list_now, payer_.currency), Money(net_now, payer_.currency),
+                charge.list_residue, charge.net_residue};
+    }
     list_before = list_now;
     net_before = net_now;
-    charges.push_back(piece.charge);
+    charges.push_back(charge);
   }
+}
+
+Result<void> Rater::rate(const Usage& usage, std::vector<Charge>& charges,
+                         TierCounters* counters) const {
+  Pieces pieces;
+  LOAM_CHECK(compute_pieces(usage, pieces, Withdrawn::refused));
+  LOAM_CHECK(service_pieces(usage, pieces));
+  if (counters != nullptr) count(usage, pieces, *counters);
+  price(pieces, charges, nullptr);
+  return {};
+}
+
+Result<void> Rater::rate_on(const Usage& usage, std::vector<Charge>& charges,
+                            TierCounters* counters, Carry& carry) const {
+  Pieces pieces;
+  LOAM_CHECK(run_pieces(usage, pieces));
+  if (counters != nullptr) count(usage, pieces, *counters);
+  price(pieces, charges, &carry);
+  return {};
+}
+
+Result<void> Rater::take_back(const Usage& usage, std::vector<Charge>& charges,
+                              TierCounters* counters, Carry& carry) const {
+  Pieces pieces;
+  LOAM_CHECK(run_pieces(usage, pieces));
+  std::reverse(pieces.begin(), pieces.end());
+  for (Piece& piece : pieces) {
+    std::swap(piece.charge.from, piece.charge.to);
+    piece.charge.quantity = -piece.charge.quantity;
+  }
+  if (counters != nullptr) count(usage, pieces, *counters);
+  price(pieces, charges, &carry);
   return {};
 }
 

@@ -9,22 +9,39 @@
 
 #include "billing/price_table.hpp"
 #include "billing/rating.hpp"
+#include "billing/spot.hpp"
 #include "billing/usage.hpp"
 
 namespace loam::billing {
 
-// The checked cards of every currency by effective date; versions are only ever added.
+// The checked cards of every currency by effective date, and the prices that spot has had; both are
+// only ever added to.
 class Tables {
  public:
-  // ErrorKind::conflict for an effective date not after those of the currency already there.
+  // Whether add() would take it. ErrorKind::conflict for an effective date not after those of the
+  // currency already there, and for a card per task after one by time.
+  Result<void> check(const PriceTable& table) const;
   Result<void> add(PriceTable table);
   // nullptr before the first.
   const PriceTable* at(Currency currency, Instant instant) const;
   Instant next_change(Currency currency, Instant instant) const;
   bool knows(Currency currency) const { return by_currency_.contains(currency); }
+  // The last card in force at or before `instant` that sells `terms`; nullptr where none did.
+  const PriceTable* selling(Currency currency, const Terms& terms, Instant instant) const;
+  // In order of publication.
+  const std::vector<std::shared_ptr<const PriceTable>>& all() const { return all_; }
+  // Of one currency, by effective date.
+  const std::vector<std::shared_ptr<const PriceTable>>& of(Currency currency) const;
+
+  const SpotSeries* spot(Currency currency) const;  // nullptr before its first price
+  void move_spot(Currency currency, Instant from, Money price) {
+    spot_[currency].move(from, price);
+  }
 
  private:
+  std::vector<std::shared_ptr<const PriceTable>> all_;
   std::map<Currency, std::vector<std::shared_ptr<const PriceTable>>> by_currency_;
+  std::map<Currency, SpotSeries> spot_;
 };
 
 enum class Meter : std::uint8_t { compute, storage, backup, network };
@@ -44,6 +61,10 @@ struct Charge {
   Money unit_price;          // list
   Money list;
   Money net;
+  const PriceTable* table = nullptr;  // of the tables that rated it
+  Instant tier_month;                 // whose counter it moved; 1970: none
+  std::int64_t list_residue = 0;      // what rounding has left over with it, see Carry
+  std::int64_t net_residue = 0;
 };
 // Units per `quantity`: milli-CE·ms, MiB·ms and bytes to CE-hours, GiB-hours and GiB; tasks are
 // whole.
@@ -55,9 +76,22 @@ class TierCounters {
   // milli-CE × ms before now in the month that holds `instant`.
   Int128 used(const PriceTable& table, PurchaseModel model, Instant instant) const;
   void add(const PriceTable& table, PurchaseModel model, Instant instant, Int128 quantity);
+  // By the month's start. Forgets months that began more than a quarter before it: no usage comes
+  // that late.
+  void add(PurchaseModel model, Instant month, Int128 quantity);
+  const std::map<std::pair<PurchaseModel, Instant>, Int128>& used() const { return used_; }
 
  private:
   std::map<std::pair<PurchaseModel, Instant>, Int128> used_;  // by month's start
+};
+
+// The sums of a run's records so far and what rounding has left over of them, so that a run that is
+// rated in pieces comes to the exact sum of all of it, rounded once.
+struct Carry {
+  Money list;
+  Money net;
+  std::int64_t list_residue = 0;  // in 1/quantity_scale of the last decimal
+  std::int64_t net_residue = 0;   // in 1/(10,000 × quantity_scale)
 };
 
 class Rater {
@@ -70,6 +104,16 @@ class Rater {
   Result<void> rate(const Usage& usage, std::vector<Charge>& charges,
                     TierCounters* counters = nullptr) const;
 
+  // The same for the next piece of a run: amounts go on from `carry`, which moves along. Where a
+  // later card no longer sells what the run was begun under, it keeps the price that it had. Gives
+  // at least one charge, of zero where no further unit was begun.
+  Result<void> rate_on(const Usage& usage, std::vector<Charge>& charges, TierCounters* counters,
+                       Carry& carry) const;
+  // Takes back what the last piece of a run was rated: charges from its end back to its beginning,
+  // with from > to and quantities and amounts below zero.
+  Result<void> take_back(const Usage& usage, std::vector<Charge>& charges, TierCounters* counters,
+                         Carry& carry) const;
+
   // Whole periods, of one tenant: sorted by time and id first, so that neither the order nor the
   // duplication of records changes anything. Requires each id once.
   Result<std::vector<Charge>> rate_all(std::vector<Usage> usages) const;
@@ -77,7 +121,13 @@ class Rater {
  private:
   struct Piece;
   struct Pieces;
-  Result<void> compute_pieces(const Usage& usage, Pieces& pieces, TierCounters* counters) const;
+  enum class Withdrawn { refused, keeps_its_price };  // what a card does not sell any more
+  Result<void> compute_pieces(const Usage& usage, Pieces& pieces, Withdrawn withdrawn) const;
+  Result<void> run_pieces(const Usage& usage, Pieces& pieces) const;
+  Result<Piece> piece_at(const Usage& usage, Instant at, Instant end, Withdrawn withdrawn) const;
+  const PriceTable* table_at(const Usage& usage, Instant at, Withdrawn withdrawn) const;
+  void count(const Usage& usage, Pieces& pieces, TierCounters& counters) const;
+  void price(const Pieces& pieces, std::vector<Charge>& charges, Carry* carry) const;
   Result<void> service_pieces(const Usage& usage, Pieces& pieces) const;
 
   const Tables& tables_;

@@ -108,8 +108,8 @@ struct RequestKey {
 // Why a command was refused: the code is stable, the words are for people.
 BOOST_DEFINE_ENUM_CLASS(RejectCode, invalid_argument, not_found, name_taken, no_such_tenant,
                         no_such_device, does_not_fit, quota_exceeded, insufficient_funds,
-                        no_rate_card, unsupported_field, wrong_state, stale_epoch, duplicate_report,
-                        key_reused, nothing_to_invoice)
+                        no_rate_card, not_sold, unsupported_field, wrong_state, stale_epoch,
+                        duplicate_report, key_reused, nothing_to_invoice)
 
 struct Reject {
   RejectCode code = RejectCode::invalid_argument;

@@ -76,7 +76,7 @@ struct TenantChanged {
 BOOST_DESCRIBE_STRUCT(TenantChanged, (), (tenant, spec))
 
 struct RateCardPublished {
-  LOAM_EVENT("rate_card_published", 1)
+  LOAM_EVENT("rate_card_published", 2)
   RateCard card;
 };
 BOOST_DESCRIBE_STRUCT(RateCardPublished, (), (card))
@@ -97,7 +97,7 @@ BOOST_DESCRIBE_STRUCT(TaskAccepted, (), (task, tenant, spec))
 
 // The members of a gang follow one another, by rank, in one batch.
 struct LeaseGranted {
-  LOAM_EVENT("lease_granted", 1)
+  LOAM_EVENT("lease_granted", 2)
   LeaseId lease;
   TaskId task;
   Epoch epoch;
@@ -108,10 +108,11 @@ struct LeaseGranted {
   MilliCe ce;
   MilliCe billable_ce;
   Isolation isolation = Isolation::software;
+  PurchaseModel purchase_model = PurchaseModel::on_demand;  // by which it is billed
 };
 BOOST_DESCRIBE_STRUCT(LeaseGranted, (),
                       (lease, task, epoch, rank, slices, cpu, host_memory, ce, billable_ce,
-                       isolation))
+                       isolation, purchase_model))
 
 struct AttemptStarted {
   LOAM_EVENT("attempt_started", 1)
@@ -131,7 +132,7 @@ BOOST_DESCRIBE_STRUCT(StopRequested, (), (lease, reason))
 
 // One piece of a lease was rated. Also moves the lease's rating forward.
 struct UsageRated {
-  LOAM_EVENT("usage_rated", 1)
+  LOAM_EVENT("usage_rated", 2)
   UsageRecord record;
 };
 BOOST_DESCRIBE_STRUCT(UsageRated, (), (record))
@@ -172,7 +173,7 @@ struct TaskFinished {
 BOOST_DESCRIBE_STRUCT(TaskFinished, (), (task, outcome, exit_code, reason))
 
 struct InvoiceIssued {
-  LOAM_EVENT("invoice_issued", 1)
+  LOAM_EVENT("invoice_issued", 2)
   Invoice invoice;
 };
 BOOST_DESCRIBE_STRUCT(InvoiceIssued, (), (invoice))

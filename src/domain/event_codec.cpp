@@ -34,12 +34,72 @@ Error unknown_event(const EncodedEvent& encoded) {
                "it was written by a newer loam: run that version"};
 }
 
+namespace bj = json::bj;
+
+bj::object* object_in(bj::object& of, const char* member) {
+  bj::value* found = of.if_contains(member);
+  return found != nullptr && found->is_object() ? &found->get_object() : nullptr;
+}
+
+// What version 1 of a type did not have yet gets what was true then. What is not there at all is
+// left to the reader, which names it.
+template <class T>
+void lift_from_1(bj::object&, const T*) {}
+
+void lift_from_1(bj::object& event, const RateCardPublished*) {
+  if (bj::object* card = object_in(event, "card"))
+    card->emplace("terms", json::write(PriceTerms{}));
+}
+void lift_from_1(bj::object& event, const LeaseGranted*) {
+  event.emplace("purchase_model", "on_demand");
+}
+void lift_from_1(bj::object& event, const UsageRated*) {
+  bj::object* record = object_in(event, "record");
+  if (record == nullptr) return;
+  const bj::value* from = record->if_contains("from");
+  const bj::value* to = record->if_contains("to");
+  if (from == nullptr || to == nullptr || !from->is_int64() || !to->is_int64()) return;
+  record->emplace("billed", to->get_int64() - from->get_int64());
+  record->emplace("tariff", "flat");
+  record->emplace("window", "");
+  for (const char* zero : {"tasks", "tier_month", "list_residue", "net_residue"})
+    record->emplace(zero, 0);
+}
+void lift_from_1(bj::object& event, const InvoiceIssued*) {
+  bj::object* invoice = object_in(event, "invoice");
+  if (invoice == nullptr) return;
+  if (const bj::value* total = invoice->if_contains("total")) {
+    bj::value subtotal = *total;
+    invoice->emplace("subtotal", std::move(subtotal));
+  }
+  invoice->emplace("taxes", bj::array{});
+  bj::value* lines = invoice->if_contains("lines");
+  if (lines == nullptr || !lines->is_array()) return;
+  for (bj::value& line : lines->get_array()) {
+    if (!line.is_object()) continue;
+    line.get_object().emplace("tasks", 0);
+    bj::object* key = object_in(line.get_object(), "key");
+    if (key == nullptr) continue;
+    key->emplace("kind", "usage");
+    key->emplace("tariff", "flat");
+    key->emplace("window", "");
+    key->emplace("per_task", false);
+  }
+}
+
+template <class T>
+Result<T> read_event(const EncodedEvent& encoded) {
+  LOAM_TRY(document, json::parse_document(encoded.payload));
+  if (encoded.version == 1 && T::version == 2 && document.is_object())
+    lift_from_1(document.get_object(), static_cast<const T*>(nullptr));
+  return json::from_value<T>(document, json::Missing::is_error, ErrorKind::corrupt);
+}
+
 template <class T>
 bool decode_as(const EncodedEvent& encoded, Result<Event>& out) {
   if (encoded.type != T::type) return false;
-  // Every type is still at version 1: nothing to lift yet.
-  if (encoded.version != T::version) return false;
-  auto event = json::from_document<T>(encoded.payload, json::Missing::is_error, ErrorKind::corrupt);
+  if (encoded.version < 1 || encoded.version > T::version) return false;
+  auto event = read_event<T>(encoded);
   if (event) {
     out = Event(std::move(*event));
   } else {

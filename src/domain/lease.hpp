@@ -32,24 +32,25 @@ struct Lease {
   MilliCe ce;                 // bought: what the task asked, or its share in CE
   MilliCe billable_ce;        // max(bought, device memory × the rate card's CE per GiB)
   Isolation isolation = Isolation::software;
+  PurchaseModel purchase_model = PurchaseModel::on_demand;  // by which it is billed
   Instant granted_at;
   // Instant::never() until the program runs; what never started costs nothing.
   Instant started_at = Instant::never();
   Instant stop_at = Instant::never();  // when the run time limit is reached
   StopReason stopping = StopReason::none;
-  // Rating: one segment is one rate card version. Amounts telescope, so each segment is rounded
-  // once.
+  // Rating: the sums of its usage records, and what rounding has left over of them, so that the
+  // whole lease is rounded once however its records are cut.
   Instant billed_until = Instant::never();
-  Instant segment_start = Instant::never();
-  RateCardId segment_card;
-  Money segment_list;
-  Money segment_net;
+  Money rated_list;
+  Money rated_net;
+  std::int64_t list_residue = 0;
+  std::int64_t net_residue = 0;
 
   bool started() const { return started_at != Instant::never(); }
 };
 BOOST_DESCRIBE_STRUCT(Lease, (),
                       (id, task, tenant, epoch, rank, slices, cpu, host_memory, ce, billable_ce,
-                       isolation, granted_at, started_at, stop_at, stopping, billed_until,
-                       segment_start, segment_card, segment_list, segment_net))
+                       isolation, purchase_model, granted_at, started_at, stop_at, stopping,
+                       billed_until, rated_list, rated_net, list_residue, net_residue))
 
 }  // namespace loam

@@ -3,7 +3,9 @@
 
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
+#include <compare>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/money.hpp"
@@ -14,13 +16,13 @@
 namespace loam {
 
 // Accounts. Per tenant: wallet (money free to spend; below zero only down to a postpaid tenant's
-// credit limit) and held (set aside for tasks). Per currency: revenue, and cash as the outside
-// world (minus what was paid in).
-BOOST_DEFINE_ENUM_CLASS(AccountKind, wallet, held, cash, revenue)
+// credit limit) and held (set aside for tasks). Per currency: revenue, taxes collected, and cash as
+// the outside world (minus what was paid in).
+BOOST_DEFINE_ENUM_CLASS(AccountKind, wallet, held, cash, revenue, tax)
 
 struct Account {
   AccountKind kind = AccountKind::cash;
-  TenantId tenant;  // none for cash and revenue
+  TenantId tenant;  // none for cash, revenue and tax
   Currency currency;
 
   friend auto operator<=>(const Account&, const Account&) = default;
@@ -52,34 +54,62 @@ struct Transaction {
 };
 BOOST_DESCRIBE_STRUCT(Transaction, (), (id, kind, tenant, task, note, postings))
 
+// usage; correction: of a period already invoiced, at the price of its own time; credit: given
+// back.
+BOOST_DEFINE_ENUM_CLASS(InvoiceLineKind, usage, correction, credit)
+
 // What one invoice line adds up: everything charged under one attribution at one price.
 struct LineKey {
+  InvoiceLineKind kind = InvoiceLineKind::usage;
   std::string project;
   std::string environment;
   std::string model;
   PurchaseModel purchase_model = PurchaseModel::on_demand;
+  Tariff tariff = Tariff::flat;
+  std::string window;     // of time_of_day
+  bool per_task = false;  // the unit price is a task's, not a CE-hour's
   Money unit_price;
 
-  friend auto operator<=>(const LineKey& a, const LineKey& b) {
-    return std::tuple(a.project, a.environment, a.model, a.purchase_model, a.unit_price.currency(),
-                      a.unit_price.units()) <=>
-           std::tuple(b.project, b.environment, b.model, b.purchase_model, b.unit_price.currency(),
-                      b.unit_price.units());
+  friend std::strong_ordering operator<=>(const LineKey& a, const LineKey& b) {
+    const auto rest = [](const LineKey& k) {
+      return std::tuple(k.purchase_model, k.tariff, k.per_task, k.unit_price.currency(),
+                        k.unit_price.units());
+    };
+    if (const auto order = std::tie(a.kind, a.project, a.environment, a.model) <=>
+                           std::tie(b.kind, b.project, b.environment, b.model);
+        order != 0)
+      return order;
+    if (const auto order = rest(a) <=> rest(b); order != 0) return order;
+    return a.window <=> b.window;
   }
   friend bool operator==(const LineKey&, const LineKey&) = default;
 };
-BOOST_DESCRIBE_STRUCT(LineKey, (), (project, environment, model, purchase_model, unit_price))
+BOOST_DESCRIBE_STRUCT(LineKey, (),
+                      (kind, project, environment, model, purchase_model, tariff, window, per_task,
+                       unit_price))
 
 struct InvoiceLine {
   LineKey key;
-  std::int64_t milli_ce_ms = 0;  // quantity: milli-CE × milliseconds
+  std::int64_t milli_ce_ms = 0;  // quantity: milli-CE × milliseconds billed
+  std::int64_t tasks = 0;        // quantity where the price is per task
   Money list;
   Money net;      // exact
   Money payable;  // rounded to the currency's unit; the lines sum to the invoice's total
 
   friend bool operator==(const InvoiceLine&, const InvoiceLine&) = default;
 };
-BOOST_DESCRIBE_STRUCT(InvoiceLine, (), (key, milli_ce_ms, list, net, payable))
+BOOST_DESCRIBE_STRUCT(InvoiceLine, (), (key, milli_ce_ms, tasks, list, net, payable))
+
+// A tax's share of what it applies to, rounded once.
+struct TaxLine {
+  std::string name;
+  std::int64_t parts_per_million = 0;
+  Money base;
+  Money amount;  // payable
+
+  friend bool operator==(const TaxLine&, const TaxLine&) = default;
+};
+BOOST_DESCRIBE_STRUCT(TaxLine, (), (name, parts_per_million, base, amount))
 
 // Immutable once issued; numbered without gaps by its id.
 struct Invoice {
@@ -89,10 +119,12 @@ struct Invoice {
   Instant from;  // usage in [from, to)
   Instant to;
   std::vector<InvoiceLine> lines;
-  Money total;
+  Money subtotal;  // Σ payable of the lines
+  std::vector<TaxLine> taxes;
+  Money total;  // subtotal and taxes
 
   friend bool operator==(const Invoice&, const Invoice&) = default;
 };
-BOOST_DESCRIBE_STRUCT(Invoice, (), (id, tenant, currency, from, to, lines, total))
+BOOST_DESCRIBE_STRUCT(Invoice, (), (id, tenant, currency, from, to, lines, subtotal, taxes, total))
 
 }  // namespace loam

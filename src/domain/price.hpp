@@ -88,10 +88,11 @@ struct SpotTerms {
   BasisPoints floor{1500};  // never below 15 %
   BasisPoints ceiling{10'000};
   InterruptionRule interrupted = InterruptionRule::ran;
+  bool sold = false;
 
   friend bool operator==(const SpotTerms&, const SpotTerms&) = default;
 };
-BOOST_DESCRIBE_STRUCT(SpotTerms, (), (floor, ceiling, interrupted))
+BOOST_DESCRIBE_STRUCT(SpotTerms, (), (floor, ceiling, interrupted, sold))
 
 // What is sold besides compute; absent: not charged.
 struct ServiceRates {

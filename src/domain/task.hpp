@@ -16,7 +16,8 @@
 
 namespace loam {
 
-BOOST_DEFINE_ENUM_CLASS(PurchaseModel, on_demand, reservation, commitment, spot)
+// hybrid: spot, or on demand while spot is tight; decided when the task starts.
+BOOST_DEFINE_ENUM_CLASS(PurchaseModel, on_demand, reservation, commitment, spot, hybrid)
 BOOST_DEFINE_ENUM_CLASS(Tariff, flat, time_of_day)
 // Isolation a tenant asks for (any, software, hardware), and what a lease says was given. advisory:
 // no sandbox bound the guard to the task, so it held only as far as the task let it.
@@ -104,7 +105,7 @@ BOOST_DEFINE_ENUM_CLASS(TaskOutcome, none, succeeded, failed, stopped, limit_rea
 
 // Why the engine asked an attempt to stop. gang: another member of its gang ended badly.
 BOOST_DEFINE_ENUM_CLASS(StopReason, none, by_tenant, paused, limit, device_lost, funds, preempted,
-                        gang)
+                        gang, budget)
 
 // How an attempt ended, and what it had been asked before.
 struct AttemptVerdict {

@@ -26,15 +26,15 @@ Decision stale(LeaseId id) {
 bool grant(Draft& draft, const Task& task, const std::vector<schedule::UnitPlacement>& places) {
   const State& state = draft.state();
   const Tenant& tenant = state.tenant(task.tenant);
-  const RateCard* card = state.rates.at(tenant.spec.currency, draft.now());
-  LOAM_ASSERT(card != nullptr);  // there was one at submission
-  MilliCe all;
+  const billing::PriceTable* table = state.rates.at(tenant.spec.currency, draft.now());
+  LOAM_ASSERT(table != nullptr);  // there was one at submission
+  const Duration rest = task.spec.limit - task.run_time;
+  Money needed = Money::zero(tenant.spec.currency);
   for (const schedule::UnitPlacement& place : places) {
     const Bought unit = bought({place});
-    all += billing::billable_ce(unit.ce, unit.memory, *card);
+    needed += most_it_costs(state, draft.now(), tenant, task.spec,
+                            billing::billable_ce(unit.ce, unit.memory, table->card()), rest);
   }
-  const Duration rest = task.spec.limit - task.run_time;
-  const Money needed = most_it_costs(state, draft.now(), tenant, all, rest, task.spec.grace);
   if (needed > task.held) {
     // A dearer card or device than at submission: set the difference aside too, or leave it
     // waiting.
@@ -51,15 +51,14 @@ bool grant(Draft& draft, const Task& task, const std::vector<schedule::UnitPlace
     granted.task = task.id;
     granted.epoch = Epoch{task.epoch.value + 1};
     granted.rank = rank++;
-    granted.isolation = Isolation::hardware;
-    for (const schedule::Placement& slice : place.slices) {
+    for (const schedule::Placement& slice : place.slices)
       granted.slices.push_back({slice.device, slice.share, slice.memory});
-      if (slice.share != whole_device) granted.isolation = Isolation::software;
-    }
+    granted.isolation = isolation_of(place);
+    granted.purchase_model = task.spec.purchase_model;
     granted.cpu = place.hosts.front().cpu;
     granted.host_memory = place.hosts.front().memory;
     granted.ce = unit.ce;
-    granted.billable_ce = billing::billable_ce(unit.ce, unit.memory, *card);
+    granted.billable_ce = billing::billable_ce(unit.ce, unit.memory, table->card());
     draft.add(std::move(granted));
   }
   draft.subject(task.id.text());
@@ -100,6 +99,8 @@ AttemptVerdict verdict_on(const Lease& lease, const Ending& ending) {
       return verdict(TaskOutcome::stopped, "preempted");
     case StopReason::gang:
       return verdict(TaskOutcome::stopped, "another member of its gang ended");
+    case StopReason::budget:
+      return verdict(TaskOutcome::stopped, "its budget was used up");
     case StopReason::none:
     case StopReason::paused:
     case StopReason::device_lost:
@@ -143,31 +144,45 @@ void settle_task(Draft& draft, const Task& task, AttemptVerdict verdict, Duratio
 
 }  // namespace
 
+namespace {
+
+// Adds usage records to the draft and posts what they come to, with tax.
+Money book(Draft& draft, Lease& lease, Money& held, std::vector<UsageRecord> records) {
+  const Currency currency = draft.state().tenant(lease.tenant).spec.currency;
+  Money charged = Money::zero(currency);
+  Money tax = Money::zero(currency);
+  for (UsageRecord& record : records) {
+    record.id = UsageId{draft.next().usage++};
+    charged += record.net;
+    tax += billing::tax_on(draft.state().card(record.card).terms(), record.net);
+    billing::advance(lease, record);
+    draft.add(UsageRated{std::move(record)});
+  }
+  const Money whole = charged + tax;
+  if (whole.is_zero()) return whole;
+  const TransactionId id{draft.next().transaction++};
+  if (whole.is_negative()) {
+    draft.add(TransactionPosted{billing::refund(id, lease.tenant, lease.task, -charged, -tax)});
+    return Money::zero(currency);
+  }
+  draft.add(TransactionPosted{billing::charge(id, lease.tenant, lease.task, charged, tax, held)});
+  const Money covered = std::min(whole, held);
+  held -= covered;
+  return whole - covered;
+}
+
+}  // namespace
+
 Money meter(Draft& draft, Lease& lease, Money& held, Instant to) {
   const State& state = draft.state();
   const Tenant& tenant = state.tenant(lease.tenant);
-  Money charged = Money::zero(tenant.spec.currency);
   const billing::Payer payer = payer_of(tenant);
-  for (UsageRecord& record : to < lease.billed_until
-                                 ? billing::rate_back(lease, payer, state.rates, to)
-                                 : billing::rate_until(lease, payer, state.rates, to)) {
-    record.id = UsageId{draft.next().usage++};
-    charged += record.net;
-    billing::advance(lease, record);
-    draft.add(UsageRated{record});
-  }
-  const Money nothing = Money::zero(tenant.spec.currency);
-  if (charged.is_zero()) return nothing;
-  if (charged.is_negative()) {
-    draft.add(TransactionPosted{billing::refund(TransactionId{draft.next().transaction++},
-                                                lease.tenant, lease.task, -charged)});
-    return nothing;
-  }
-  draft.add(TransactionPosted{billing::charge(TransactionId{draft.next().transaction++},
-                                              lease.tenant, lease.task, charged, held)});
-  const Money covered = std::min(charged, held);
-  held -= covered;
-  return charged - covered;
+  const billing::Terms terms = billing::terms_of(state.tasks.at(lease.task).spec, lease);
+  const billing::TierCounters& tiers = state.tiers_of(tenant.id);
+  return book(draft, lease, held,
+              to < lease.billed_until
+                  ? billing::rate_back(lease, terms, payer, state.rates, tiers, to)
+                  : billing::rate_until(lease, terms, payer, state.rates, tiers, to));
 }
 
 namespace {
@@ -182,11 +197,7 @@ void keep_covered(Draft& draft, const Lease& lease, Money held, Money paid_from_
   Money needed = Money::zero(tenant.spec.currency);
   for (const LeaseId id : task.leases) {
     const Lease& member = id == lease.id ? lease : state.leases.at(id);
-    const Duration rest =
-        member.started()
-            ? Duration{std::max<std::int64_t>(0, (member.stop_at - member.billed_until).ms)}
-            : task.spec.limit - task.run_time;
-    needed += most_it_costs(state, draft.now(), tenant, member.billable_ce, rest, task.spec.grace);
+    needed += most_left_of(state, draft.now(), task, member);
   }
   // The hold was rounded once and the charges once each: they differ by some 10^-12.
   const Money rounding(1000, tenant.spec.currency);

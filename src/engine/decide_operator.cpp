@@ -152,30 +152,26 @@ Decision decide_on(const State& state, Instant now, const ChangeTenant& asked) {
 Decision decide_on(const State& state, Instant now, const PublishRateCard& asked) {
   RateCard card = asked.card;
   if (card.effective_from == Instant{}) card.effective_from = now;
-  const Instant last = state.rates.cards().empty() ? Instant{} : [&] {
-    Instant latest{};
-    for (const RateCard& other : state.rates.cards()) {
-      if (other.currency == card.currency) latest = std::max(latest, other.effective_from);
-    }
-    return latest;
-  }();
-  if (card.on_demand.currency() != card.currency || card.on_demand.is_negative()) {
-    return Draft::rejected({RejectCode::invalid_argument,
-                            "the price " + to_text(card.on_demand) + " is not a price",
-                            "give zero or more " + std::string(card.currency.code())});
-  }
   if (card.ce_per_gibibyte.value < 0 || card.ce_per_gibibyte > milli_ce_max) {
     return Draft::rejected({RejectCode::invalid_argument,
                             to_text(card.ce_per_gibibyte) + " CE per GiB is out of range",
                             "use zero or more"});
   }
-  if (card.effective_from < now || card.effective_from <= last) {
+  const auto& versions = state.rates.of(card.currency);
+  if (card.effective_from < now ||
+      (!versions.empty() && card.effective_from <= versions.back()->card().effective_from)) {
     return Draft::rejected({RejectCode::invalid_argument,
                             "prices cannot change in the past: " + to_text(card.effective_from) +
                                 " is before the present or before a price already published",
                             "choose a later time"});
   }
-  card.id = RateCardId{state.rates.cards().size() + 1};
+  card.id = RateCardId{state.rates.all().size() + 1};
+  const auto table = billing::PriceTable::compile(card);
+  const Result<void> taken = table.ok() ? state.rates.check(*table) : table.error();
+  if (!taken.ok()) {
+    return Draft::rejected(
+        {RejectCode::invalid_argument, taken.error().message, taken.error().next_step});
+  }
   Draft draft(state, now);
   draft.add(RateCardPublished{card});
   draft.subject(card.id.text());

@@ -146,7 +146,11 @@ void apply(State& state, const Record&, const TenantChanged& event) {
 }
 
 void apply(State& state, const Record&, const RateCardPublished& event) {
-  state.rates.add(event.card);
+  // It was checked when it was published, and when the journal was opened.
+  auto table = billing::PriceTable::compile(event.card);
+  LOAM_ASSERT(table.ok());
+  const Result<void> added = state.rates.add(std::move(*table));
+  LOAM_ASSERT(added.ok());
 }
 
 void apply(State& state, const Record&, const TransactionPosted& event) {
@@ -198,8 +202,9 @@ void apply(State& state, const Record& record, const LeaseGranted& event) {
   lease.ce = event.ce;
   lease.billable_ce = event.billable_ce;
   lease.isolation = event.isolation;
+  lease.purchase_model = event.purchase_model;
   lease.granted_at = record.at;
-  lease.segment_list = lease.segment_net = Money::zero(currency);
+  lease.rated_list = lease.rated_net = Money::zero(currency);
   task.leases.push_back(event.lease);
   hold_capacity(state, lease, +1);
   state.leases.emplace(event.lease, std::move(lease));
@@ -233,9 +238,12 @@ void apply(State& state, const Record&, const UsageRated& event) {
   const Instant due = next_due(lease);
   billing::advance(lease, usage);
   set_timer(state, due, lease);
-  const Attribution& who = task_of(state, usage.task).spec.attribution;
-  state.open_charges[usage.tenant].add(
-      {who.project, who.environment, who.model, usage.purchase_model, usage.unit_price}, usage);
+  if (usage.tier_month != Instant{}) {
+    state.tiers[usage.tenant].add(usage.purchase_model, usage.tier_month,
+                                  static_cast<Int128>(usage.billable_ce.value) * usage.billed.ms);
+  }
+  state.open_charges[usage.tenant].add(task_of(state, usage.task).spec.attribution, usage,
+                                       state.card(usage.card).terms().taxes);
   state.next.usage = usage.id.value + 1;
 }
 
@@ -292,7 +300,9 @@ void apply(State& state, const Record&, const TaskFinished& event) {
 void apply(State& state, const Record&, const InvoiceIssued& event) {
   billing::OpenCharges& open = state.open_charges[event.invoice.tenant];
   open.lines.clear();
+  open.taxed.clear();
   open.from = event.invoice.to;
+  open.follows_invoice = true;
   state.next.invoice = event.invoice.id.value + 1;
 }
 

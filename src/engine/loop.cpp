@@ -36,6 +36,7 @@ Loop::Loop(Clock& clock, Journal& journal, Executor& executor)
 
 Result<void> Loop::reload() {
   LOAM_TRY(image, journal_.load_snapshot());
+  LOAM_CHECK(check_cards(image));
   State fresh = state_of(std::move(image));
   LOAM_CHECK(journal_.replay(fresh.sequence, [&](const Record& record) -> Result<void> {
     if (record.sequence != fresh.sequence + 1) {
@@ -43,6 +44,8 @@ Result<void> Loop::reload() {
                    "the journal has no record " + std::to_string(fresh.sequence + 1),
                    "restore the newest backup: loam restore FILE"};
     }
+    if (const auto* published = std::get_if<RateCardPublished>(&record.event))
+      LOAM_CHECK(check_card(published->card));
     evolve(fresh, record);
     return {};
   }));

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "billing/quotes.hpp"
+#include "engine/decide.hpp"
 #include "engine/terms.hpp"
 
 namespace loam::engine {
@@ -65,11 +67,14 @@ WaitReason why_waits(const State& state, const Task& task) {
               "behind " + head.text() + ", which came first and does not fit yet"};
     }
   }
-  const RateCard* card = state.rates.at(tenant.spec.currency, state.now);
-  if (card != nullptr) {
-    const MilliCe billable = billing::billable_ce(all.ce, all.memory, *card);
-    const Money needed = most_it_costs(state, state.now, tenant, billable,
-                                       task.spec.limit - task.run_time, task.spec.grace);
+  if (const auto* table = state.rates.at(tenant.spec.currency, state.now)) {
+    Money needed = Money::zero(tenant.spec.currency);
+    for (const schedule::UnitPlacement& place : *places) {
+      const Bought unit = bought({place});
+      needed += most_it_costs(state, state.now, tenant, task.spec,
+                              billing::billable_ce(unit.ce, unit.memory, table->card()),
+                              task.spec.limit - task.run_time);
+    }
     if (needed > task.held && needed - task.held > available(state, tenant.id)) {
       return {
           WaitCode::funds, {}, "the wallet of " + tenant.spec.name + " does not cover it any more"};
@@ -78,7 +83,44 @@ WaitReason why_waits(const State& state, const Task& task) {
   return {WaitCode::starting, {}, "about to start"};
 }
 
-QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const TaskSpec& spec) {
+namespace {
+
+// What it costs, by the code that bills it.
+std::optional<Reject> put_price(const State& state, Instant now, const Tenant& tenant,
+                                const TaskSpec& spec, Duration expected, MilliCe of_member,
+                                Quote& quote) {
+  const billing::PriceTable& table = *state.rates.at(tenant.spec.currency, now);
+  billing::QuoteRequest request;
+  request.terms = billing::terms_of(spec, spec.purchase_model, quote.isolation);
+  request.ce = of_member;
+  request.members = spec.gang;
+  request.start = now;
+  request.expected = std::clamp(expected, Duration{1}, spec.limit);
+  request.longest = spec.limit + spec.grace + hold_margin;
+  const billing::Payer payer = payer_of(tenant);
+  const auto priced = billing::quote(state.rates, payer, request, state.tiers_of(tenant.id));
+  if (!priced)
+    return Reject{RejectCode::not_sold, priced.error().message, priced.error().next_step};
+  quote.unit_price = priced->unit_price;
+  quote.per_task = table.terms().granularity == Granularity::task;
+  quote.discount = table.discount(request.terms.purchase_model, payer.discount);
+  quote.per_hour = quote.per_task ? Money::zero(payer.currency)
+                                  : billing::rate(quote.billable_ce, Duration::hours(1),
+                                                  quote.unit_price, quote.discount)
+                                        .net;
+  quote.expected = priced->expected;
+  quote.best = priced->best;
+  quote.worst = priced->worst;
+  quote.tax_parts_per_million = billing::tax_rate(table.terms());
+  quote.rule = priced->rule;
+  quote.expected_time = request.expected;
+  return std::nullopt;
+}
+
+}  // namespace
+
+QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const TaskSpec& spec,
+                  std::optional<Duration> expected) {
   if (!tenant_id.valid() || tenant_id.value > state.tenants.size()) {
     return {{},
             Reject{RejectCode::no_such_tenant, "there is no " + tenant_id.text(),
@@ -95,9 +137,12 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
   const auto now_at = find_places(state, wanted, spec.gang);
   const schedule::Placement slice = now_at ? now_at->front().slices.front() : fits.front().needs;
   const Device* device = now_at ? &state.device(slice.device) : example_of(state, fits.front());
-  const RateCard& card = *state.rates.at(tenant.spec.currency, now);
+  const RateCard& card = state.rates.at(tenant.spec.currency, now)->card();
   const std::int64_t slices = spec.gang * demand.devices;
   const Bought all = now_at ? bought(*now_at) : Bought{slice.ce * slices, slice.memory * slices};
+  const Bought one = now_at ? bought({now_at->front()})
+                            : Bought{slice.ce * demand.devices, slice.memory * demand.devices};
+  const MilliCe of_member = billing::billable_ce(one.ce, one.memory, card);
 
   Quote quote;
   if (device != nullptr) {
@@ -108,17 +153,17 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
   quote.share = slice.share;
   quote.memory = slice.memory;
   quote.ce = all.ce;
-  quote.billable_ce = billing::billable_ce(all.ce, all.memory, card);
+  quote.billable_ce = of_member * spec.gang;
   quote.ce_per_gibibyte = card.ce_per_gibibyte;
-  quote.unit_price = card.on_demand;
-  quote.discount = tenant.spec.discount;
-  quote.per_hour =
-      billing::rate(quote.billable_ce, Duration::hours(1), card.on_demand, tenant.spec.discount)
-          .net;
+  quote.isolation = slice.share == whole_device ? Isolation::hardware : Isolation::software;
+  if (auto reject =
+          put_price(state, now, tenant, spec, expected.value_or(spec.limit), of_member, quote))
+    return {{}, std::move(reject)};
   quote.at_most = hold.amount;
   quote.limit = spec.limit;
   quote.purchase_model = spec.purchase_model;
   quote.tariff = spec.tariff;
+  quote.service_class = spec.service_class;
   // First come, first served: whoever waits already is tried before.
   const bool first = state.queue.empty();
   const auto quota_words = over_quota(tenant, all.ce, all.memory);
@@ -140,7 +185,9 @@ LiveCost live_cost(const State& state, Instant now, const Task& task) {
     const Lease& lease = state.leases.at(id);
     if (!lease.started()) continue;
     cost.run_time += now - lease.started_at;
-    for (const UsageRecord& record : billing::rate_until(lease, payer, state.rates, now))
+    for (const UsageRecord& record :
+         billing::rate_until(lease, billing::terms_of(task.spec, lease), payer, state.rates,
+                             state.tiers_of(task.tenant), now))
       cost.net += record.net;
   }
   return cost;

@@ -20,27 +20,41 @@ struct Quote {
   MilliCe ce;                // of all together
   MilliCe billable_ce;       // likewise
   MilliCe ce_per_gibibyte;   // the rate card's floor: why billable may be above what was asked
-  Money unit_price;          // list, per CE-hour
-  BasisPoints discount;
-  Money per_hour;  // net
-  Money at_most;   // net, for the whole limit: what is held aside
+  Money unit_price;          // list, per CE-hour, or per task
+  bool per_task = false;
+  BasisPoints discount;  // the tenant's and the card's
+  Money per_hour;        // net
+  // Net, before tax: for the time expected, starting now; the same at the card's cheapest; and the
+  // longest run at the dearest price known.
+  Money expected;
+  Money best;
+  Money worst;
+  std::int64_t tax_parts_per_million = 0;
+  Money at_most;     // for the whole limit, tax included: what is held aside
+  std::string rule;  // how it is billed, in words
+  Duration expected_time;
   Duration limit;
   bool starts_now = false;
   std::string waits_for;  // why not now, in words; empty when it starts now
   PurchaseModel purchase_model = PurchaseModel::on_demand;
   Tariff tariff = Tariff::flat;
+  std::string service_class;
+  Isolation isolation = Isolation::software;
 };
 BOOST_DESCRIBE_STRUCT(Quote, (),
                       (device, device_type, devices, share, memory, ce, billable_ce,
-                       ce_per_gibibyte, unit_price, discount, per_hour, at_most, limit, starts_now,
-                       waits_for, purchase_model, tariff))
+                       ce_per_gibibyte, unit_price, per_task, discount, per_hour, expected, best,
+                       worst, tax_parts_per_million, at_most, rule, expected_time, limit,
+                       starts_now, waits_for, purchase_model, tariff, service_class, isolation))
 
 struct QuoteAnswer {
   std::optional<Quote> quote;
   std::optional<Reject> reject;
 };
 // A submission of the same spec at the same instant is accepted exactly when this gives a quote.
-QuoteAnswer quote(const State& state, Instant now, TenantId tenant, const TaskSpec& spec);
+// `expected`: how long it is thought to run; nothing: as long as its limit.
+QuoteAnswer quote(const State& state, Instant now, TenantId tenant, const TaskSpec& spec,
+                  std::optional<Duration> expected = std::nullopt);
 
 enum class WaitCode { starting, no_room, behind, quota, no_device, funds };
 struct WaitReason {

@@ -1,9 +1,24 @@
 #include "engine/snapshot.hpp"
 
+#include "base/assert.hpp"
 #include "domain/json_codec.hpp"
 #include "engine/terms.hpp"
 
 namespace loam::engine {
+
+namespace {
+
+// Money's text serves as that of a wide whole number.
+std::string text_of(Int128 number) {
+  return to_text(Money(number, Currency()));
+}
+Int128 number_of(const std::string& text) {
+  const auto money = Money::parse_text(text);
+  LOAM_ASSERT(money.ok());
+  return money->units();
+}
+
+}  // namespace
 
 StateImage image_of(const State& state) {
   StateImage image;
@@ -17,7 +32,11 @@ StateImage image_of(const State& state) {
   image.nodes = state.nodes;
   image.devices = state.devices;
   image.tenants = state.tenants;
-  image.rate_cards = state.rates.cards();
+  for (const auto& table : state.rates.all()) image.rate_cards.push_back(table->card());
+  for (const auto& [tenant, counters] : state.tiers) {
+    for (const auto& [key, used] : counters.used())
+      image.tiers.push_back({tenant, key.first, key.second, text_of(used)});
+  }
   image.tasks.reserve(state.tasks.size());
   for (const auto& [id, task] : state.tasks) image.tasks.push_back(task);
   image.leases.reserve(state.leases.size());
@@ -28,7 +47,10 @@ StateImage image_of(const State& state) {
     OpenChargesImage& charges = image.open_charges.emplace_back();
     charges.tenant = tenant;
     charges.from = open.from;
+    charges.follows_invoice = open.follows_invoice;
     for (const auto& [key, line] : open.lines) charges.lines.push_back(line);
+    for (const auto& [tax, base] : open.taxed)
+      charges.taxed.push_back({tax.first, tax.second, base});
   }
   image.requests.reserve(state.requests.size());
   for (const auto& [key, request] : state.requests) {
@@ -50,13 +72,23 @@ State state_of(StateImage image) {
   state.nodes = std::move(image.nodes);
   state.devices = std::move(image.devices);
   state.tenants = std::move(image.tenants);
-  for (const RateCard& card : image.rate_cards) state.rates.add(card);
+  for (RateCard& card : image.rate_cards) {
+    auto table = billing::PriceTable::compile(std::move(card));
+    LOAM_ASSERT(table.ok());
+    const Result<void> added = state.rates.add(std::move(*table));
+    LOAM_ASSERT(added.ok());
+  }
+  for (const TierImage& tier : image.tiers)
+    state.tiers[tier.tenant].add(tier.purchase_model, tier.month, number_of(tier.milli_ce_ms));
   for (const BalanceImage& balance : image.balances)
     state.accounts.restore(balance.account, balance.amount);
   for (OpenChargesImage& charges : image.open_charges) {
     billing::OpenCharges& open = state.open_charges[charges.tenant];
     open.from = charges.from;
+    open.follows_invoice = charges.follows_invoice;
     for (InvoiceLine& line : charges.lines) open.lines.emplace(line.key, line);
+    for (TaxedImage& tax : charges.taxed)
+      open.taxed.emplace(std::pair(std::move(tax.name), tax.parts_per_million), tax.base);
   }
   // From here on: the indexes.
   for (const Node& node : state.nodes) {
@@ -88,6 +120,19 @@ State state_of(StateImage image) {
   return state;
 }
 
+Result<void> check_card(const RateCard& card) {
+  const auto table = billing::PriceTable::compile(card);
+  if (table.ok()) return {};
+  return Error{ErrorKind::unavailable,
+               "the rate card " + card.id.text() + " cannot be used here: " + table.error().message,
+               "install the machine's time zone files (Debian package tzdata), then start again"};
+}
+
+Result<void> check_cards(const StateImage& image) {
+  for (const RateCard& card : image.rate_cards) LOAM_CHECK(check_card(card));
+  return {};
+}
+
 std::string encode(const StateImage& image) {
   return json::to_document(image);
 }
@@ -96,7 +141,8 @@ Result<StateImage> decode_image(std::string_view text, int version) {
   if (version != snapshot_version) {
     return Error{ErrorKind::unsupported,
                  "a snapshot of version " + std::to_string(version) + " is not known",
-                 "run the newer loam that wrote it"};
+                 version < snapshot_version ? "its journal is replayed instead"
+                                            : "run the newer loam that wrote it"};
   }
   return json::from_document<StateImage>(text, json::Missing::is_error, ErrorKind::corrupt);
 }

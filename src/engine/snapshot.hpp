@@ -10,12 +10,29 @@
 
 namespace loam::engine {
 
+struct TaxedImage {
+  std::string name;
+  std::int64_t parts_per_million = 0;
+  Money base;
+};
+BOOST_DESCRIBE_STRUCT(TaxedImage, (), (name, parts_per_million, base))
+
 struct OpenChargesImage {
   TenantId tenant;
   Instant from;
+  bool follows_invoice = false;
   std::vector<InvoiceLine> lines;
+  std::vector<TaxedImage> taxed;
 };
-BOOST_DESCRIBE_STRUCT(OpenChargesImage, (), (tenant, from, lines))
+BOOST_DESCRIBE_STRUCT(OpenChargesImage, (), (tenant, from, follows_invoice, lines, taxed))
+
+struct TierImage {
+  TenantId tenant;
+  PurchaseModel purchase_model = PurchaseModel::on_demand;
+  Instant month;
+  std::string milli_ce_ms;  // wider than a number of JSON
+};
+BOOST_DESCRIBE_STRUCT(TierImage, (), (tenant, purchase_model, month, milli_ce_ms))
 
 struct BalanceImage {
   Account account;
@@ -48,19 +65,26 @@ struct StateImage {
   std::vector<RateCard> rate_cards;
   std::vector<BalanceImage> balances;
   std::vector<OpenChargesImage> open_charges;
+  std::vector<TierImage> tiers;
   std::vector<RequestImage> requests;
 };
 BOOST_DESCRIBE_STRUCT(StateImage, (),
                       (sequence, now, next_task, next_lease, next_usage, next_transaction,
                        next_invoice, nodes, devices, tenants, tasks, leases, rate_cards, balances,
-                       open_charges, requests))
+                       open_charges, tiers, requests))
 
 // O(size of the state); the pause of a snapshot.
 StateImage image_of(const State& state);
+// Requires an image whose rate cards pass check_cards().
 State state_of(StateImage image);
 
+// Whether a rate card of the journal or a snapshot can be used on this machine: its time zone may
+// be missing here. The error names it.
+Result<void> check_card(const RateCard& card);
+Result<void> check_cards(const StateImage& image);
+
 // The text a snapshot is stored as; versioned like events.
-inline constexpr int snapshot_version = 1;
+inline constexpr int snapshot_version = 2;
 std::string encode(const StateImage& image);
 Result<StateImage> decode_image(std::string_view text, int version);
 

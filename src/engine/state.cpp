@@ -37,6 +37,12 @@ const Tenant* State::find_tenant(std::string_view name) const {
   return found == tenant_by_name.end() ? nullptr : &tenant(found->second);
 }
 
+const billing::TierCounters& State::tiers_of(TenantId tenant) const {
+  static const billing::TierCounters none;
+  const auto found = tiers.find(tenant);
+  return found == tiers.end() ? none : found->second;
+}
+
 Instant next_due(const Lease& lease) {
   if (!lease.started()) return Instant::never();
   const std::int64_t hour = metering_interval.ms;

@@ -11,7 +11,7 @@
 
 #include "billing/accounts.hpp"
 #include "billing/invoicing.hpp"
-#include "billing/rating.hpp"
+#include "billing/lease_rating.hpp"
 #include "domain/event.hpp"
 #include "schedule/pool.hpp"
 #include "schedule/queue.hpp"
@@ -46,7 +46,8 @@ class State {
   std::vector<Tenant> tenants;  // by id - 1; never removed
   std::map<TaskId, Task> tasks;
   std::map<LeaseId, Lease> leases;
-  billing::RateBook rates;
+  billing::Tables rates;
+  std::map<TenantId, billing::TierCounters> tiers;  // where tiered prices stand
   billing::Accounts accounts;
   std::map<TenantId, billing::OpenCharges> open_charges;
   std::map<std::pair<std::string, std::string>, RecordedRequest> requests;  // by scope and key
@@ -68,6 +69,7 @@ class State {
   const Node& node(NodeId id) const { return nodes.at(id.value - 1); }
   const Device& device(DeviceId id) const { return devices.at(id.value - 1); }
   const Tenant& tenant(TenantId id) const { return tenants.at(id.value - 1); }
+  const billing::PriceTable& card(RateCardId id) const { return *rates.all().at(id.value - 1); }
 
   // nullptr where there is none.
   const Task* find_task(TaskId id) const;
@@ -75,6 +77,8 @@ class State {
   // By UUID, or by "node/index".
   const Device* find_device(std::string_view name) const;
   const Tenant* find_tenant(std::string_view name) const;
+  // Where the tiers of a tenant's prices stand; at zero where none were reached.
+  const billing::TierCounters& tiers_of(TenantId tenant) const;
 };
 
 // When the lease next needs the clock: its next metering hour or its run time limit.

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/assert.hpp"
+#include "billing/quotes.hpp"
 #include "engine/decide.hpp"
 #include "schedule/gang.hpp"
 
@@ -147,12 +148,56 @@ billing::Payer payer_of(const Tenant& tenant) {
   return {tenant.spec.currency, tenant.spec.discount};
 }
 
-Money most_it_costs(const State& state, Instant now, const Tenant& tenant, MilliCe billable,
-                    Duration rest_of_limit, Duration grace) {
-  const RateCard* dearest = state.rates.dearest_from(tenant.spec.currency, now);
-  LOAM_ASSERT(dearest != nullptr);
-  const Duration longest = rest_of_limit + grace + hold_margin;
-  return billing::rate(billable, longest, dearest->on_demand, tenant.spec.discount).net;
+Isolation isolation_of(const std::vector<Slice>& slices) {
+  const bool whole = std::all_of(slices.begin(), slices.end(),
+                                 [](const Slice& slice) { return slice.share == whole_device; });
+  return whole ? Isolation::hardware : Isolation::software;
+}
+
+Isolation isolation_of(const schedule::UnitPlacement& place) {
+  const bool whole = std::all_of(place.slices.begin(), place.slices.end(),
+                                 [](const auto& slice) { return slice.share == whole_device; });
+  return whole ? Isolation::hardware : Isolation::software;
+}
+
+std::vector<billing::Terms> terms_of(const TaskSpec& spec) {
+  std::vector<billing::Terms> all{
+      billing::terms_of(spec, spec.purchase_model, Isolation::hardware)};
+  if (spec.request.isolation != Isolation::hardware)
+    all.push_back(billing::terms_of(spec, spec.purchase_model, Isolation::software));
+  return all;
+}
+
+namespace {
+
+Money with_tax(const State& state, Instant now, Money net) {
+  const std::int64_t rate = billing::highest_tax(state.rates, net.currency(), now);
+  if (rate == 0) return net;
+  return net + net.times_ratio(rate, 1'000'000, Rounding::up);
+}
+
+}  // namespace
+
+Money most_it_costs(const State& state, Instant now, const Tenant& tenant, const TaskSpec& spec,
+                    MilliCe billable, Duration rest_of_limit) {
+  const Duration longest = rest_of_limit + spec.grace + hold_margin;
+  Money most = Money::zero(tenant.spec.currency);
+  for (const billing::Terms& terms : terms_of(spec))
+    most = std::max(
+        most, billing::dearest_cost(state.rates, payer_of(tenant), terms, billable, now, longest));
+  return with_tax(state, now, most);
+}
+
+Money most_left_of(const State& state, Instant now, const Task& task, const Lease& lease) {
+  const Tenant& tenant = state.tenant(lease.tenant);
+  if (!lease.started()) {
+    return most_it_costs(state, now, tenant, task.spec, lease.billable_ce,
+                         task.spec.limit - task.run_time);
+  }
+  const Money net =
+      billing::dearest_rest(state.rates, payer_of(tenant), billing::terms_of(task.spec, lease),
+                            lease, lease.stop_at + task.spec.grace + hold_margin);
+  return with_tax(state, now, net);
 }
 
 namespace {
@@ -236,12 +281,17 @@ HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const
                     Duration run_time) {
   const DemandAnswer wanted = demand_of(state, spec);
   if (wanted.reject) return {{}, wanted.reject};
-  const RateCard* card = state.rates.at(tenant.spec.currency, now);
-  if (card == nullptr) {
+  const billing::PriceTable* table = state.rates.at(tenant.spec.currency, now);
+  if (table == nullptr) {
     const std::string code(tenant.spec.currency.code());
     return {{},
             Reject{RejectCode::no_rate_card, "there is no price in " + code + " yet",
                    "ask the operator to publish one: loam rate set PRICE --currency " + code}};
+  }
+  for (const billing::Terms& terms : terms_of(spec)) {
+    if (const auto sold = billing::sold(*table, terms); !sold.ok()) {
+      return {{}, Reject{RejectCode::not_sold, sold.error().message, sold.error().next_step}};
+    }
   }
   const auto fits = kinds_for(state, wanted.demand);
   const std::int64_t devices = wanted.demand.devices;
@@ -253,11 +303,12 @@ HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const
   if (auto reject = beyond_quota(tenant, spec.gang * devices, fits)) return {{}, std::move(reject)};
   MilliCe billable;
   for (const auto& fit : fits) {
-    billable = std::max(
-        billable, billing::billable_ce(fit.needs.ce * devices, fit.needs.memory * devices, *card));
+    billable = std::max(billable, billing::billable_ce(fit.needs.ce * devices,
+                                                       fit.needs.memory * devices, table->card()));
   }
   const Duration rest{std::max<std::int64_t>(0, spec.limit.ms - run_time.ms)};
-  return {most_it_costs(state, now, tenant, billable * spec.gang, rest, spec.grace), std::nullopt};
+  const Money of_one = most_it_costs(state, now, tenant, spec, billable, rest);
+  return {of_one.times_ratio(spec.gang, 1, Rounding::up), std::nullopt};
 }
 
 std::optional<std::string> over_quota(const Tenant& tenant, MilliCe ce, Mebibytes memory) {

@@ -46,10 +46,20 @@ Bought bought(const std::vector<schedule::UnitPlacement>& places);
 
 billing::Payer payer_of(const Tenant& tenant);
 
-// Net cost of holding `ce` for what is left of the limit, with grace and margin, at the dearest
-// price known from now on. Requires a rate card for the tenant's currency.
-Money most_it_costs(const State& state, Instant now, const Tenant& tenant, MilliCe billable,
-                    Duration rest_of_limit, Duration grace);
+// Hardware where every slice is a whole device.
+Isolation isolation_of(const std::vector<Slice>& slices);
+Isolation isolation_of(const schedule::UnitPlacement& place);
+
+// The terms that a task could come to be billed by, whatever it is placed on. At least one.
+std::vector<billing::Terms> terms_of(const TaskSpec& spec);
+
+// What one member that holds `billable` may cost for what is left of the limit, with grace and
+// margin, at the dearest price known from now on, tax included. Requires terms that the card in
+// force sells.
+Money most_it_costs(const State& state, Instant now, const Tenant& tenant, const TaskSpec& spec,
+                    MilliCe billable, Duration rest_of_limit);
+// The same for a lease from where its billing stands.
+Money most_left_of(const State& state, Instant now, const Task& task, const Lease& lease);
 
 // The same for the dearest kind of device that the demand could be given.
 // A reject where no device could ever hold it, or there is no price.

@@ -105,9 +105,10 @@ std::optional<Reject> validate_not_yet(const TaskSpec& spec) {
   if (spec.segments != 1) return not_yet("segments", "leave it out");
   if (spec.purchase_model != PurchaseModel::on_demand)
     return not_yet("purchase_model", "use on_demand");
-  if (spec.tariff != Tariff::flat) return not_yet("tariff", "use flat");
-  if (spec.service_class != "standard")
-    return not_yet("service_class: " + spec.service_class, "use standard");
+  if (!is_name(spec.service_class)) {
+    return bad("the service class '" + spec.service_class + "' is not a name",
+               "use standard, or one that the rate card names");
+  }
   return std::nullopt;
 }
 

@@ -185,6 +185,9 @@ void Auditor::on(const Record& record, const LeaseGranted& event) {
   entry.slices = event.slices;
   entry.ce = event.ce;
   entry.billable = event.billable_ce;
+  entry.purchase_model = event.purchase_model;
+  entry.isolation = event.isolation;
+  entry.net = Money::zero(tenant.spec.currency);
   entry.granted_at = record.at;
   entry.stop_at = Instant{0};
   for (const Slice& slice : event.slices) {
@@ -215,65 +218,11 @@ void Auditor::on(const Record& record, const AttemptStarted& event) {
   }
   book->started_at = book->rated_until = event.started_at;
   book->stop_at = event.stop_at;
+  book->isolation = event.isolation;
 }
 
 void Auditor::on(const Record&, const StopRequested& event) {
   lease(event.lease, 4);
-}
-
-// The amount of this record must be what one multiplication over the whole time under this card
-// gives, less what the records before it gave.
-void Auditor::check_rating(const LeaseBook& book, const UsageRecord& usage, const RateCard& card) {
-  const TenantBook& tenant = tenants_.at(book.tenant.value - 1);
-  const Instant from = book.card_from.at(card.id.value);
-  const Int128 ce_ms = static_cast<Int128>(book.billable.value) * (usage.to - from).ms;
-  const Int128 part = 10'000 - tenant.spec.discount.value;
-  const Int128 divisor = static_cast<Int128>(1000) * 3'600'000 * 10'000;
-  const Int128 product = card.on_demand.units() * ce_ms * part;
-  const Int128 sum = book.card_net.at(card.id.value).units();
-  const Int128 off = sum * divisor - product;
-  if (off * 2 > divisor || -off * 2 > divisor) {
-    fail(8, usage.id.text() + " brings its lease to " + to_text(Money(sum, card.currency)) +
-                ", which is not what the time is worth");
-  }
-}
-
-void Auditor::on(const Record& record, const UsageRated& event) {
-  const UsageRecord& usage = event.record;
-  LeaseBook* book = lease(usage.lease, 8);
-  TaskBook* owner = task(usage.task, 8);
-  if (book == nullptr || owner == nullptr) return;
-  if (usage.id <= last_usage_) fail(8, usage.id.text() + " was given out before");
-  last_usage_ = usage.id;
-  if (!book->started_at) {
-    fail(8, usage.lease.text() + " never started and is billed");
-    return;
-  }
-  if (usage.from != book->rated_until || usage.to == usage.from) {
-    fail(8, usage.id.text() + " begins at " + to_text(usage.from) + " where " +
-                to_text(book->rated_until) + " was rated");
-  }
-  if (usage.to > record.at) fail(8, usage.id.text() + " bills the future");
-  if (usage.to < *book->started_at) fail(8, usage.id.text() + " goes back before the start");
-  if (usage.billable_ce != book->billable) fail(8, usage.id.text() + " bills another amount of CE");
-  // A correction runs backwards: it begins where rating stood and ends earlier.
-  const Instant inside = std::min(usage.from, usage.to);
-  const RateCard* card = card_at(usage.net.currency(), inside);
-  if (card == nullptr || card->id != usage.card || card->on_demand != usage.unit_price) {
-    fail(8, usage.id.text() + " is not priced by the card in force at " + to_text(inside));
-    return;
-  }
-  const RateCard* at_end =
-      card_at(usage.net.currency(), std::max(usage.from, usage.to) - Duration{1});
-  if (at_end != card) fail(8, usage.id.text() + " runs over a change of price");
-  book->card_from.try_emplace(card->id.value, inside);
-  book->card_net.try_emplace(card->id.value, Money::zero(card->currency)).first->second +=
-      usage.net;
-  book->rated_until = usage.to;
-  book->billed += usage.to - usage.from;
-  owner->rated += usage.net;
-  tenants_.at(book->tenant.value - 1).uninvoiced += usage.net;
-  check_rating(*book, usage, *card);
 }
 
 void Auditor::on(const Record& record, const LeaseEnded& event) {
@@ -340,35 +289,6 @@ void Auditor::on(const Record&, const TaskFinished& event) {
                 to_text(book->charged));
   }
   tasks_.erase(event.task);
-}
-
-void Auditor::on(const Record&, const InvoiceIssued& event) {
-  const Invoice& invoice = event.invoice;
-  if (invoice.id.value != last_invoice_.value + 1) fail(10, invoice.id.text() + " leaves a gap");
-  last_invoice_ = invoice.id;
-  TenantBook& tenant = tenants_.at(invoice.tenant.value - 1);
-  Money net = Money::zero(invoice.currency);
-  Money payable = Money::zero(invoice.currency);
-  Int128 unit = 1;
-  for (int i = invoice.currency.exponent(); i < Money::decimals; ++i) unit *= 10;
-  for (const InvoiceLine& line : invoice.lines) {
-    net += line.net;
-    payable += line.payable;
-    const Int128 off = line.net.units() - line.payable.units();
-    if (off >= unit || -off >= unit || line.payable.units() % unit != 0) {
-      fail(9, invoice.id.text() + " has a line of " + to_text(line.net) + " payable as " +
-                  to_text(line.payable));
-    }
-  }
-  if (payable != invoice.total) {
-    fail(9, invoice.id.text() + " totals " + to_text(invoice.total) + " over lines of " +
-                to_text(payable));
-  }
-  if (net != tenant.uninvoiced) {
-    fail(9, invoice.id.text() + " bills " + to_text(net) + " where " + to_text(tenant.uninvoiced) +
-                " was charged");
-  }
-  tenant.uninvoiced = Money::zero(invoice.currency);
 }
 
 void Auditor::on(const Record& record, const RequestRecorded& event) {

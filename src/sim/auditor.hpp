@@ -82,8 +82,11 @@ class Auditor {
     std::optional<Instant> started_at;
     Instant stop_at;
     Instant rated_until;
-    std::map<std::uint64_t, Instant> card_from;  // by card: where the lease's time under it began
-    std::map<std::uint64_t, Money> card_net;     // Σ net under that card
+    PurchaseModel purchase_model = PurchaseModel::on_demand;
+    Isolation isolation = Isolation::software;
+    Int128 worth = 0;  // Σ price × CE × time × what the discount leaves: its net, not yet divided
+    Money net;         // Σ net
+    bool tiered = false;  // then a record may lie in several tiers, and `worth` says nothing
     Duration billed;
   };
   struct DeviceBook {
@@ -130,7 +133,12 @@ class Auditor {
   void on(const Record&, const RequestsForgotten&);
 
   const RateCard* card_at(Currency currency, Instant instant) const;
-  void check_rating(const LeaseBook& book, const UsageRecord& usage, const RateCard& card);
+  const RateCard* card_for(const LeaseBook& book, const TaskBook& owner, Currency currency,
+                           Instant instant) const;
+  void check_rating(LeaseBook& book, const TaskBook& owner, const UsageRecord& usage,
+                    const RateCard& card);
+  void check_price(const LeaseBook& book, const TaskBook& owner, const UsageRecord& usage,
+                   const RateCard& card);
   void check_quota(const TenantBook& tenant);
   void check_wallet(TenantId id);
   bool fits_somewhere(const TaskSpec& spec, MilliCe& ce, Mebibytes& memory, bool empty) const;

@@ -31,6 +31,7 @@ struct SetRate {
   MilliCe ce_per_gibibyte{1250};
   std::optional<Instant> from;
   std::optional<Duration> from_after;  // from the present
+  PriceTerms terms;
 };
 struct MakeTenant {
   TenantSpec spec;

@@ -82,6 +82,7 @@ Result<Step> read_rate(Words& words) {
   LOAM_TRY(price, words.placed(*amount, Money::parse(amount->text, currency)));
   rate.amount = amount_text(price);
   rate.currency = currency.code();
+  LOAM_CHECK(read_terms(words, rate.terms, price));
   LOAM_CHECK(words.take("ce_per_gibibyte", rate.ce_per_gibibyte, [](std::string_view text) {
     return text == "0" ? Result<MilliCe>(MilliCe{0}) : parse_ce(text);
   }));
@@ -367,7 +368,10 @@ constexpr std::array verbs{
     Verb{"node", read_node, true,
          "node NAME devices=TYPE*2,TYPE [cpu= memory= region= labels=A,B]"},
     Verb{"rate", read_rate, true,
-         "rate on_demand 0.02 USD/ce_hour [from=INSTANT|+1h] [ce_per_gibibyte=1.25]"},
+         "rate on_demand 0.02 USD/ce_hour [from=INSTANT|+1h] [ce_per_gibibyte=1.25] "
+         "[granularity=minute] [zone=Europe/Berlin] [windows=day:08:00-20:00,night:20:00-08:00] "
+         "[prices=day:0.03,night:0.01] [classes=gold:0.05] [tiers=250:0.01] [tax=VAT:19%] "
+         "[off=spring:5%] [spot=15%:100%] [interrupted=free]"},
     Verb{"tenant", read_tenant, true,
          "tenant NAME [wallet=100USD] [credit=50USD] [currency=USD] [discount=10%] [quota_ce=] "
          "[quota_memory=] [quota_tasks=] [quota_queued=]"},

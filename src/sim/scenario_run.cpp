@@ -185,6 +185,7 @@ class Runner {
     if (!price) return fault(price.error().message, price.error().next_step);
     card.on_demand = *price;
     card.ce_per_gibibyte = step.ce_per_gibibyte;
+    card.terms = step.terms;
     card.effective_from = step.from ? *step.from : world_.clock().now();
     if (step.from_after) card.effective_from = world_.clock().now() + *step.from_after;
     ask("rate", PublishRateCard{card});

@@ -12,6 +12,7 @@
 #include "base/money.hpp"
 #include "base/quantity.hpp"
 #include "base/time.hpp"
+#include "domain/price.hpp"
 #include "sim/scenario_text.hpp"
 
 namespace loam::sim {
@@ -80,5 +81,8 @@ Result<E> parse_name_of(std::string_view text) {
       [&](auto described) { names += (names.empty() ? "" : ", ") + std::string(described.name); });
   return invalid("'" + std::string(text) + "' is not one of them", "use one of: " + names);
 }
+
+// What a card says beyond its price on demand.
+Result<void> read_terms(Words& words, PriceTerms& terms, Money on_demand);
 
 }  // namespace loam::sim

@@ -139,13 +139,23 @@ std::vector<Line> Story::bill_of(TenantId tenant) const {
     total += usage.net;
     const bool back = usage.to < usage.from;
     const Duration length = back ? usage.from - usage.to : usage.to - usage.from;
-    lines.push_back(line_of({plain("usage"), plain(name_of(usage.task)),
-                             attribute("from", to_text((back ? usage.to : usage.from) - start_)),
-                             attribute("for", (back ? "-" : "") + to_text(length)),
-                             attribute("ce", to_text(usage.billable_ce)),
-                             attribute("price", amount_text(usage.unit_price)),
-                             attribute("list", amount_text(usage.list)),
-                             attribute("net", amount_text(usage.net))}));
+    std::vector<Word> words{plain("usage"), plain(name_of(usage.task)),
+                            attribute("from", to_text((back ? usage.to : usage.from) - start_)),
+                            attribute("for", (back ? "-" : "") + to_text(length))};
+    if (usage.billed != usage.to - usage.from && usage.tasks == 0) {
+      const bool less = usage.billed.ms < 0;
+      words.push_back(attribute(
+          "billed",
+          (less ? "-" : "") + to_text(Duration{less ? -usage.billed.ms : usage.billed.ms})));
+    }
+    if (!usage.window.empty()) words.push_back(attribute("window", usage.window));
+    if (usage.purchase_model != PurchaseModel::on_demand)
+      words.push_back(attribute("model", text_of(usage.purchase_model)));
+    words.push_back(attribute("ce", to_text(usage.billable_ce)));
+    words.push_back(attribute("price", amount_text(usage.unit_price)));
+    words.push_back(attribute("list", amount_text(usage.list)));
+    words.push_back(attribute("net", amount_text(usage.net)));
+    lines.push_back(line_of(std::move(words)));
   }
   lines.push_back(money_line("total", total));
   return lines;
@@ -168,12 +178,18 @@ std::vector<Line> Story::issued_to(TenantId tenant) const {
   if (found == invoices_.end()) return lines;
   for (const InvoiceLine& line : found->second.lines) {
     lines.push_back(
-        line_of({plain("line"), plain(line.key.project + "/" + line.key.environment),
+        line_of({plain(line.key.kind == InvoiceLineKind::usage ? "line" : text_of(line.key.kind)),
+                 plain(line.key.project + "/" + line.key.environment),
                  plain(text_of(line.key.purchase_model)), attribute("model", line.key.model),
                  attribute("price", amount_text(line.key.unit_price)),
                  attribute("ce_seconds", decimal_text(line.milli_ce_ms, ce_second_decimals)),
                  attribute("net", amount_text(line.net)),
                  attribute("payable", amount_text(line.payable))}));
+  }
+  for (const TaxLine& tax : found->second.taxes) {
+    lines.push_back(
+        line_of({plain("tax"), plain(tax.name), attribute("base", amount_text(tax.base)),
+                 attribute("amount", amount_text(tax.amount))}));
   }
   lines.push_back(money_line("total", found->second.total));
   return lines;

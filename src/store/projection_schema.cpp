@@ -57,6 +57,7 @@ CREATE TABLE rate_cards(
   currency TEXT NOT NULL,
   on_demand TEXT NOT NULL,
   milli_ce_per_gib INTEGER NOT NULL,
+  terms TEXT NOT NULL,
   published_ms INTEGER NOT NULL
 ) STRICT;
 
@@ -139,11 +140,18 @@ CREATE TABLE usage(
   memory_mib INTEGER NOT NULL,
   rate_card_id INTEGER NOT NULL,
   purchase_model TEXT NOT NULL,
+  tariff TEXT NOT NULL,
+  price_window TEXT NOT NULL,
+  billed_ms INTEGER NOT NULL,
+  tasks INTEGER NOT NULL,
+  tier_month_ms INTEGER NOT NULL,
   currency TEXT NOT NULL,
   unit_price TEXT NOT NULL,
   list TEXT NOT NULL,
   discount TEXT NOT NULL,
-  net TEXT NOT NULL
+  net TEXT NOT NULL,
+  list_residue INTEGER NOT NULL,
+  net_residue INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX usage_by_task ON usage(task_id);
 CREATE INDEX usage_by_tenant ON usage(tenant_id, from_ms);
@@ -176,6 +184,7 @@ CREATE TABLE invoices(
   from_ms INTEGER NOT NULL,
   to_ms INTEGER NOT NULL,
   issued_ms INTEGER NOT NULL,
+  subtotal TEXT NOT NULL,
   total TEXT NOT NULL
 ) STRICT;
 CREATE INDEX invoices_by_tenant ON invoices(tenant_id);
@@ -183,15 +192,30 @@ CREATE INDEX invoices_by_tenant ON invoices(tenant_id);
 CREATE TABLE invoice_lines(
   invoice_id INTEGER NOT NULL,
   position INTEGER NOT NULL,
+  kind TEXT NOT NULL,
   project TEXT NOT NULL,
   environment TEXT NOT NULL,
   model TEXT NOT NULL,
   purchase_model TEXT NOT NULL,
+  tariff TEXT NOT NULL,
+  price_window TEXT NOT NULL,
+  per_task INTEGER NOT NULL,
   unit_price TEXT NOT NULL,
   milli_ce_ms INTEGER NOT NULL,
+  tasks INTEGER NOT NULL,
   list TEXT NOT NULL,
   net TEXT NOT NULL,
   payable TEXT NOT NULL,
+  PRIMARY KEY(invoice_id, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE invoice_taxes(
+  invoice_id INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  parts_per_million INTEGER NOT NULL,
+  base TEXT NOT NULL,
+  amount TEXT NOT NULL,
   PRIMARY KEY(invoice_id, position)
 ) STRICT, WITHOUT ROWID;
 )sql";
@@ -200,7 +224,7 @@ CREATE TABLE invoice_lines(
 constexpr const char* views_sql = R"sql(
 CREATE VIEW charges AS
 SELECT id AS usage_id, task_id, tenant_id, billable_milli_ce, to_ms - from_ms AS length_ms,
-       purchase_model, unit_price, currency, list, discount, net
+       billed_ms, tasks, purchase_model, tariff, price_window, unit_price, currency, list, discount, net
 FROM usage;
 
 CREATE VIEW v_devices AS
@@ -233,7 +257,8 @@ CREATE VIEW v_usage AS
 SELECT 'u' || u.id AS usage, 't' || u.task_id AS task, 'l' || u.lease_id AS lease,
        n.name AS tenant, @u.from@ AS "from", @u.to@ AS "to",
        (u.to_ms - u.from_ms) / 1000.0 AS length_s, u.billable_milli_ce / 1000.0 AS billable_ce,
-       u.memory_mib, 'r' || u.rate_card_id AS rate_card, u.purchase_model, u.unit_price, u.list,
+       u.memory_mib, 'r' || u.rate_card_id AS rate_card, u.purchase_model, u.tariff, u.price_window,
+       u.billed_ms / 1000.0 AS billed_s, u.tasks, u.unit_price, u.list,
        u.discount, u.net, u.currency
 FROM usage u JOIN tenants n ON n.id = u.tenant_id;
 
@@ -251,8 +276,9 @@ JOIN tenants n ON n.id = x.tenant_id;
 
 CREATE VIEW v_invoices AS
 SELECT 'inv-' || i.id AS invoice, n.name AS tenant, @i.from@ AS "from", @i.to@ AS "to",
-       @i.issued@ AS issued, l.project, l.environment, l.model, l.purchase_model, l.unit_price,
-       l.milli_ce_ms / 3600000000.0 AS ce_hours, l.list, l.net, l.payable, i.total, i.currency
+       @i.issued@ AS issued, l.kind, l.project, l.environment, l.model, l.purchase_model,
+       l.tariff, l.price_window, l.unit_price, l.milli_ce_ms / 3600000000.0 AS ce_hours, l.tasks, l.list,
+       l.net, l.payable, i.subtotal, i.total, i.currency
 FROM invoices i JOIN invoice_lines l ON l.invoice_id = i.id JOIN tenants n ON n.id = i.tenant_id;
 )sql";
 
@@ -269,6 +295,7 @@ constexpr ProjectionTable tables[] = {
     {"postings", "transaction_id, position"},
     {"invoices", "id"},
     {"invoice_lines", "invoice_id, position"},
+    {"invoice_taxes", "invoice_id, position"},
 };
 
 std::string with_times(std::string_view sql) {

@@ -2,6 +2,7 @@
 
 #include <boost/describe/enum_to_string.hpp>
 
+#include "billing/price_table.hpp"
 #include "store/schema.hpp"
 
 namespace loam::store {
@@ -48,7 +49,7 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
     "credit_limit=excluded.credit_limit, discount_basis_points=excluded.discount_basis_points, "   \
     "quota_milli_ce=excluded.quota_milli_ce, quota_memory_mib=excluded.quota_memory_mib, "         \
     "quota_tasks=excluded.quota_tasks, quota_queued=excluded.quota_queued")                        \
-  X(insert_card, "INSERT INTO rate_cards VALUES(?,?,?,?,?,?)")                                     \
+  X(insert_card, "INSERT INTO rate_cards VALUES(?,?,?,?,?,?,?)")                                   \
   X(insert_task,                                                                                   \
     "INSERT INTO tasks VALUES(?1,?2,?3,'waiting','none',NULL,'',?4,?5,?6,?7,?8,?9,?10,?11,?12,"    \
     "?13,?14,?15,NULL,NULL,NULL,0,0,0,(SELECT currency FROM tenants WHERE id=?2),'0','0','0',"     \
@@ -82,11 +83,12 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
     "UPDATE leases SET ended_ms=?2, device_time_ms=?3, memory_peak_mib=?4, outcome=?5, "           \
     "exit_code=CASE WHEN started_ms IS NULL THEN NULL ELSE ?6 END, reason=?7 WHERE id=?1")         \
   X(insert_slice, "INSERT INTO slices VALUES(?,?,?,?,?)")                                          \
-  X(insert_usage, "INSERT INTO usage VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")                       \
+  X(insert_usage, "INSERT INTO usage VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")         \
   X(insert_transaction, "INSERT INTO transactions VALUES(?,?,?,?,?,?)")                            \
   X(insert_posting, "INSERT INTO postings VALUES(?,?,?,?,?,?,?)")                                  \
-  X(insert_invoice, "INSERT INTO invoices VALUES(?,?,?,?,?,?,?)")                                  \
-  X(insert_line, "INSERT INTO invoice_lines VALUES(?,?,?,?,?,?,?,?,?,?,?)")                        \
+  X(insert_invoice, "INSERT INTO invoices VALUES(?,?,?,?,?,?,?,?)")                                \
+  X(insert_line, "INSERT INTO invoice_lines VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")              \
+  X(insert_tax, "INSERT INTO invoice_taxes VALUES(?,?,?,?,?,?)")                                   \
   X(set_mark, "UPDATE meta SET value=?2 WHERE key=?1")
 
 struct Projector::Statements {
@@ -157,8 +159,10 @@ struct Projector::Statements {
 
   Result<void> on(const Record& record, const RateCardPublished& e) {
     const std::string price = amount_text(e.card.on_demand);
+    const std::string terms = billing::to_json(e.card.terms);
     return insert_card.run(number(e.card.id), e.card.effective_from, e.card.currency.code(),
-                           std::string_view(price), e.card.ce_per_gibibyte.value, record.at);
+                           std::string_view(price), e.card.ce_per_gibibyte.value,
+                           std::string_view(terms), record.at);
   }
 
   Result<void> on(const Record& record, const TransactionPosted& e) {
@@ -219,11 +223,12 @@ struct Projector::Statements {
     const std::string list = amount_text(r.list);
     const std::string discount = amount_text(r.list - r.net);
     const std::string net = amount_text(r.net);
-    LOAM_CHECK(insert_usage.run(number(r.id), number(r.lease), number(r.task), number(r.tenant),
-                                r.from, r.to, r.billable_ce.value, r.memory.value, number(r.card),
-                                name(r.purchase_model), r.net.currency().code(),
-                                std::string_view(unit_price), std::string_view(list),
-                                std::string_view(discount), std::string_view(net)));
+    LOAM_CHECK(insert_usage.run(
+        number(r.id), number(r.lease), number(r.task), number(r.tenant), r.from, r.to,
+        r.billable_ce.value, r.memory.value, number(r.card), name(r.purchase_model), name(r.tariff),
+        std::string_view(r.window), r.billed.ms, r.tasks, r.tier_month, r.net.currency().code(),
+        std::string_view(unit_price), std::string_view(list), std::string_view(discount),
+        std::string_view(net), r.list_residue, r.net_residue));
     return update(rate_task, r.task.text() + " in " + std::string(r.net.currency().code()),
                   number(r.task), r.net.currency().code(), r.length().ms, std::string_view(list),
                   std::string_view(discount), std::string_view(net));
@@ -253,10 +258,11 @@ struct Projector::Statements {
 
   Result<void> on(const Record& record, const InvoiceIssued& e) {
     const Invoice& invoice = e.invoice;
+    const std::string subtotal = amount_text(invoice.subtotal);
     const std::string total = amount_text(invoice.total);
     LOAM_CHECK(insert_invoice.run(number(invoice.id), number(invoice.tenant),
                                   invoice.currency.code(), invoice.from, invoice.to, record.at,
-                                  std::string_view(total)));
+                                  std::string_view(subtotal), std::string_view(total)));
     std::int64_t position = 0;
     for (const InvoiceLine& line : invoice.lines) {
       const std::string unit_price = amount_text(line.key.unit_price);
@@ -264,10 +270,19 @@ struct Projector::Statements {
       const std::string net = amount_text(line.net);
       const std::string payable = amount_text(line.payable);
       LOAM_CHECK(insert_line.run(
-          number(invoice.id), ++position, std::string_view(line.key.project),
+          number(invoice.id), ++position, name(line.key.kind), std::string_view(line.key.project),
           std::string_view(line.key.environment), std::string_view(line.key.model),
-          name(line.key.purchase_model), std::string_view(unit_price), line.milli_ce_ms,
-          std::string_view(list), std::string_view(net), std::string_view(payable)));
+          name(line.key.purchase_model), name(line.key.tariff), std::string_view(line.key.window),
+          std::int64_t{line.key.per_task}, std::string_view(unit_price), line.milli_ce_ms,
+          line.tasks, std::string_view(list), std::string_view(net), std::string_view(payable)));
+    }
+    position = 0;
+    for (const TaxLine& tax : invoice.taxes) {
+      const std::string base = amount_text(tax.base);
+      const std::string amount = amount_text(tax.amount);
+      LOAM_CHECK(insert_tax.run(number(invoice.id), ++position, std::string_view(tax.name),
+                                tax.parts_per_million, std::string_view(base),
+                                std::string_view(amount)));
     }
     return {};
   }

@@ -1,23 +1,17 @@
 #include "store/queries.hpp"
 
 #include <boost/describe/enum_to_string.hpp>
+#include <map>
 
 #include "domain/event_codec.hpp"
-#include "store/columns.hpp"
 #include "store/journal_reader.hpp"
+#include "store/query_reading.hpp"
 
 namespace loam::store {
 
 namespace {
 
 constexpr std::size_t idle_connections_max = 4;
-constexpr std::int64_t page_max = 1000;
-
-template <class Tag>
-std::int64_t number(Id<Tag> id) {
-  return static_cast<std::int64_t>(id.value);
-}
-
 constexpr std::string_view task_columns =
     "t.id, t.tenant_id, n.name, t.name, t.state, t.outcome, t.exit_code, t.reason, t.project, "
     "t.environment, t.model, t.purchase_model, t.tariff, t.service_class, t.asked_milli_ce, "
@@ -66,19 +60,6 @@ Result<TaskRow> read_task(const Statement& statement) {
   if (!columns.is_null()) row.isolation = columns.enumerator<Isolation>();
   LOAM_CHECK(columns.done("task " + row.id.text()));
   return row;
-}
-
-// Runs a bound statement to its end, reading each row with `read`.
-template <class Read>
-auto read_all(Statement& statement, const Read& read)
-    -> Result<std::vector<typename decltype(read(statement))::value_type>> {
-  std::vector<typename decltype(read(statement))::value_type> rows;
-  while (true) {
-    LOAM_TRY(more, statement.step());
-    if (!more) return rows;
-    LOAM_TRY(row, read(statement));
-    rows.push_back(std::move(row));
-  }
 }
 
 std::string tasks_sql(const TaskFilter& filter, bool after) {
@@ -138,26 +119,55 @@ Result<LeaseRow> read_lease(const Statement& statement) {
   return row;
 }
 
-Result<std::vector<LeaseRow>> leases_of(Database& database, TaskId task) {
-  LOAM_TRY(query,
-           database.prepare("SELECT id, task_id, epoch, milli_ce, billable_milli_ce, isolation, "
-                            "granted_ms, started_ms, stop_at_ms, ended_ms, stop_reason, "
-                            "device_time_ms, memory_peak_mib, rank, outcome, exit_code, reason "
-                            "FROM leases WHERE task_id = ? ORDER BY id"));
-  query.bind_all(number(task));
-  LOAM_TRY(leases, read_all(query, read_lease));
+constexpr std::string_view lease_columns =
+    "id, task_id, epoch, milli_ce, billable_milli_ce, isolation, granted_ms, started_ms, "
+    "stop_at_ms, ended_ms, stop_reason, device_time_ms, memory_peak_mib, rank, outcome, exit_code, "
+    "reason ";
+
+// In one query for all of them.
+Result<void> put_slices(Database& database, std::vector<LeaseRow>& leases) {
+  if (leases.empty()) return {};
+  std::string ids;
+  std::map<LeaseId, LeaseRow*> by_id;
+  for (LeaseRow& lease : leases) {
+    ids += (ids.empty() ? "[" : ",") + std::to_string(lease.id.value);
+    by_id[lease.id] = &lease;
+  }
+  ids += "]";
   LOAM_TRY(slices,
            database.prepare(
                "SELECT s.device_id, n.name || '/' || d.node_index, d.type, s.milli_device, "
-               "s.memory_mib FROM slices s JOIN devices d ON d.id = s.device_id "
-               "JOIN nodes n ON n.id = d.node_id WHERE s.lease_id = ? ORDER BY s.position"));
-  for (LeaseRow& lease : leases) {
-    slices.bind_all(number(lease.id));
-    LOAM_TRY(rows, read_all(slices, read_slice));
-    lease.slices = std::move(rows);
-    slices.reset();
+               "s.memory_mib, s.lease_id FROM slices s JOIN devices d ON d.id = s.device_id "
+               "JOIN nodes n ON n.id = d.node_id WHERE s.lease_id IN "
+               "(SELECT value FROM json_each(?)) ORDER BY s.lease_id, s.position"));
+  slices.bind_all(std::string_view(ids));
+  while (true) {
+    LOAM_TRY(more, slices.step());
+    if (!more) return {};
+    LOAM_TRY(slice, read_slice(slices));
+    constexpr int lease_column = 5;
+    by_id.at(LeaseId{static_cast<std::uint64_t>(slices.integer(lease_column))})
+        ->slices.push_back(std::move(slice));
   }
+}
+
+Result<std::vector<LeaseRow>> leases_of(Database& database, TaskId task) {
+  LOAM_TRY(query, database.prepare("SELECT " + std::string(lease_columns) +
+                                   "FROM leases WHERE task_id = ? ORDER BY id"));
+  query.bind_all(number(task));
+  LOAM_TRY(leases, read_all(query, read_lease));
+  LOAM_CHECK(put_slices(database, leases));
   return leases;
+}
+
+Result<TaskSpec> decoded(const Statement& row, int column, TaskId task) {
+  LOAM_TRY(event, decode(EncodedEvent{std::string(row.text(column)),
+                                      static_cast<int>(row.integer(column + 1)),
+                                      std::string(row.text(column + 2))}));
+  if (auto* accepted = std::get_if<TaskAccepted>(&event); accepted && accepted->task == task)
+    return std::move(accepted->spec);
+  return Error{ErrorKind::corrupt, "the journal does not hold the acceptance of " + task.text(),
+               "run `loam verify`"};
 }
 
 // The specification as the journal holds it.
@@ -166,15 +176,35 @@ Result<TaskSpec> spec_of(Database& database, TaskId task) {
                                    "JOIN journal j ON j.seq = t.accepted_seq WHERE t.id = ?"));
   query.bind_all(number(task));
   LOAM_TRY(there, query.step());
-  if (there) {
-    LOAM_TRY(event,
-             decode(EncodedEvent{std::string(query.text(0)), static_cast<int>(query.integer(1)),
-                                 std::string(query.text(2))}));
-    if (auto* accepted = std::get_if<TaskAccepted>(&event); accepted && accepted->task == task)
-      return std::move(accepted->spec);
-  }
+  if (there) return decoded(query, 0, task);
   return Error{ErrorKind::corrupt, "the journal does not hold the acceptance of " + task.text(),
                "run `loam verify`"};
+}
+
+// What a page of tasks has besides its rows, each in one query.
+Result<std::map<TaskId, TaskSpec>> specs_of(Database& database, const std::string& ids) {
+  LOAM_TRY(query, database.prepare(
+                      "SELECT t.id, j.type, j.version, j.payload FROM tasks t JOIN journal j ON "
+                      "j.seq = t.accepted_seq WHERE t.id IN (SELECT value FROM json_each(?))"));
+  query.bind_all(std::string_view(ids));
+  std::map<TaskId, TaskSpec> specs;
+  while (true) {
+    LOAM_TRY(more, query.step());
+    if (!more) return specs;
+    const TaskId id{static_cast<std::uint64_t>(query.integer(0))};
+    LOAM_TRY(spec, decoded(query, 1, id));
+    specs.emplace(id, std::move(spec));
+  }
+}
+
+Result<std::vector<LeaseRow>> last_leases_of(Database& database, const std::string& ids) {
+  LOAM_TRY(query, database.prepare("SELECT " + std::string(lease_columns) +
+                                   "FROM leases WHERE id IN (SELECT lease_id FROM tasks WHERE id "
+                                   "IN (SELECT value FROM json_each(?))) ORDER BY id"));
+  query.bind_all(std::string_view(ids));
+  LOAM_TRY(leases, read_all(query, read_lease));
+  LOAM_CHECK(put_slices(database, leases));
+  return leases;
 }
 
 Result<UsageRecord> read_usage(const Statement& statement) {
@@ -190,19 +220,28 @@ Result<UsageRecord> read_usage(const Statement& statement) {
   record.memory = columns.quantity<MebibytesUnit>();
   record.card = columns.id<RateCardId>();
   record.purchase_model = columns.enumerator<PurchaseModel>();
+  record.tariff = columns.enumerator<Tariff>();
+  record.window = columns.text();
+  record.billed = columns.duration();
+  record.tasks = columns.integer();
+  record.tier_month = columns.instant();
   const Currency currency = columns.currency();
   record.unit_price = columns.money(currency);
   record.list = columns.money(currency);
   record.net = columns.money(currency);
+  record.list_residue = columns.integer();
+  record.net_residue = columns.integer();
   LOAM_CHECK(columns.done("usage " + record.id.text()));
   return record;
 }
 
 constexpr std::string_view usage_columns =
     "u.id, u.lease_id, u.task_id, u.tenant_id, u.from_ms, u.to_ms, u.billable_milli_ce, "
-    "u.memory_mib, u.rate_card_id, u.purchase_model, u.currency, u.unit_price, u.list, u.net, "
+    "u.memory_mib, u.rate_card_id, u.purchase_model, u.tariff, u.price_window, u.billed_ms, "
+    "u.tasks, u.tier_month_ms, u.currency, u.unit_price, u.list, u.net, u.list_residue, "
+    "u.net_residue, "
     "l.isolation FROM usage u JOIN leases l ON l.id = u.lease_id ";
-constexpr int isolation_column = 14;
+constexpr int isolation_column = 21;
 
 // Adds a record to the line it belongs to: the last one, or a new one.
 void add_to_bill(Bill& bill, const UsageRecord& record, Isolation isolation) {
@@ -299,87 +338,7 @@ Result<Currency> currency_of(Database& database, TenantId tenant) {
   return currency;
 }
 
-Result<InvoiceRow> read_invoice(const Statement& statement) {
-  Columns columns(statement);
-  InvoiceRow row;
-  row.invoice.id = columns.id<InvoiceId>();
-  row.invoice.tenant = columns.id<TenantId>();
-  row.invoice.currency = columns.currency();
-  row.invoice.from = columns.instant();
-  row.invoice.to = columns.instant();
-  row.issued_at = columns.instant();
-  row.invoice.total = columns.money(row.invoice.currency);
-  LOAM_CHECK(columns.done("invoice " + row.invoice.id.text()));
-  return row;
-}
-
-Result<InvoiceLine> read_line(const Statement& statement, Currency currency) {
-  Columns columns(statement);
-  InvoiceLine line;
-  line.key.project = columns.text();
-  line.key.environment = columns.text();
-  line.key.model = columns.text();
-  line.key.purchase_model = columns.enumerator<PurchaseModel>();
-  line.key.unit_price = columns.money(currency);
-  line.milli_ce_ms = columns.integer();
-  line.list = columns.money(currency);
-  line.net = columns.money(currency);
-  line.payable = columns.money(currency);
-  LOAM_CHECK(columns.done("an invoice line"));
-  return line;
-}
-
-Result<TransactionRow> read_transaction(const Statement& statement) {
-  Columns columns(statement);
-  TransactionRow row;
-  row.transaction.id = columns.id<TransactionId>();
-  row.at = columns.instant();
-  row.transaction.kind = columns.enumerator<TransactionKind>();
-  row.transaction.tenant = columns.id<TenantId>();
-  row.transaction.task = columns.id<TaskId>();
-  row.transaction.note = columns.text();
-  LOAM_CHECK(columns.done("transaction " + row.transaction.id.text()));
-  return row;
-}
-
-Result<Posting> read_posting(const Statement& statement) {
-  Columns columns(statement);
-  Posting posting;
-  posting.account.kind = columns.enumerator<AccountKind>();
-  posting.account.tenant = columns.id<TenantId>();
-  posting.account.currency = columns.currency();
-  posting.amount = columns.money(posting.account.currency);
-  LOAM_CHECK(columns.done("a posting"));
-  return posting;
-}
-
 }  // namespace
-
-// A connection for the length of one call, inside one read transaction: all of an answer is of
-// one moment.
-class Queries::Borrowed {
- public:
-  static Result<Borrowed> take(Queries& owner) {
-    LOAM_TRY(database, owner.connect());
-    LOAM_CHECK(database.execute("BEGIN"));
-    return Borrowed(owner, std::move(database));
-  }
-  Borrowed(Borrowed&& other) noexcept
-      : owner_(std::exchange(other.owner_, nullptr)), database_(std::move(other.database_)) {}
-  Borrowed& operator=(Borrowed&&) = delete;
-  ~Borrowed() {
-    if (owner_ == nullptr) return;
-    database_.roll_back();
-    owner_->give_back(std::move(database_));
-  }
-  Database& operator*() { return database_; }
-  Database* operator->() { return &database_; }
-
- private:
-  Borrowed(Queries& owner, Database database) : owner_(&owner), database_(std::move(database)) {}
-  Queries* owner_;
-  Database database_;
-};
 
 Queries::Queries(std::string path) : path_(std::move(path)) {}
 Queries::~Queries() = default;
@@ -419,6 +378,31 @@ Result<TaskPage> Queries::list_tasks(const TaskFilter& filter, TaskId after, std
     page.next = page.tasks.back().id;
   }
   return page;
+}
+
+Result<std::vector<TaskDetail>> Queries::details(const std::vector<TaskRow>& rows) {
+  std::vector<TaskDetail> details;
+  if (rows.empty()) return details;
+  std::string ids;
+  for (const TaskRow& row : rows) ids += (ids.empty() ? "[" : ",") + std::to_string(row.id.value);
+  ids += "]";
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(specs, specs_of(*database, ids));
+  LOAM_TRY(leases, last_leases_of(*database, ids));
+  std::map<TaskId, LeaseRow> last;
+  for (LeaseRow& lease : leases) last.insert_or_assign(lease.task, std::move(lease));
+  for (const TaskRow& row : rows) {
+    const auto spec = specs.find(row.id);
+    if (spec == specs.end()) {
+      return Error{ErrorKind::corrupt,
+                   "the journal does not hold the acceptance of " + row.id.text(),
+                   "run `loam verify`"};
+    }
+    TaskDetail& detail = details.emplace_back(TaskDetail{row, std::move(spec->second), {}});
+    if (const auto lease = last.find(row.id); lease != last.end())
+      detail.leases.push_back(std::move(lease->second));
+  }
+  return details;
 }
 
 Result<TaskDetail> Queries::task(TaskId id) {
@@ -486,59 +470,6 @@ Result<void> Queries::usage_between(TenantId tenant, Instant from, Instant to,
     LOAM_TRY(record, read_usage(query));
     each(record);
   }
-}
-
-Result<std::vector<InvoiceRow>> Queries::invoices(const InvoiceFilter& filter) {
-  if (filter.limit < 1 || filter.limit > page_max)
-    return invalid("a page of " + std::to_string(filter.limit) + " invoices", "ask for 1 to 1000");
-  const auto optional_number = [](auto id) {
-    return id.valid() ? std::optional(number(id)) : std::optional<std::int64_t>();
-  };
-  LOAM_TRY(database, Borrowed::take(*this));
-  LOAM_TRY(query,
-           database->prepare("SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, total "
-                             "FROM invoices WHERE (?1 IS NULL OR tenant_id = ?1) AND "
-                             "(?2 IS NULL OR id < ?2) AND (?3 IS NULL OR id = ?3) "
-                             "ORDER BY id DESC LIMIT ?4"));
-  query.bind_all(optional_number(filter.tenant), optional_number(filter.before),
-                 optional_number(filter.only), filter.limit);
-  LOAM_TRY(rows, read_all(query, read_invoice));
-  LOAM_TRY(lines, database->prepare(
-                      "SELECT project, environment, model, purchase_model, unit_price, "
-                      "milli_ce_ms, list, net, payable FROM invoice_lines WHERE invoice_id = ? "
-                      "ORDER BY position"));
-  for (InvoiceRow& row : rows) {
-    lines.bind_all(number(row.invoice.id));
-    LOAM_TRY(found, read_all(lines, [&](const Statement& statement) {
-               return read_line(statement, row.invoice.currency);
-             }));
-    row.invoice.lines = std::move(found);
-    lines.reset();
-  }
-  return rows;
-}
-
-Result<std::vector<TransactionRow>> Queries::transactions(TenantId tenant, TransactionId after,
-                                                          std::int64_t limit) {
-  if (limit < 1 || limit > page_max)
-    return invalid("a page of " + std::to_string(limit) + " transactions", "ask for 1 to 1000");
-  LOAM_TRY(database, Borrowed::take(*this));
-  LOAM_TRY(query, database->prepare(
-                      "SELECT id, at_ms, kind, tenant_id, task_id, note FROM transactions WHERE "
-                      "tenant_id = ?1 AND (?2 IS NULL OR id < ?2) ORDER BY id DESC LIMIT ?3"));
-  query.bind_all(number(tenant),
-                 after.valid() ? std::optional(number(after)) : std::optional<std::int64_t>(),
-                 limit);
-  LOAM_TRY(rows, read_all(query, read_transaction));
-  LOAM_TRY(postings, database->prepare("SELECT kind, tenant_id, currency, amount FROM postings "
-                                       "WHERE transaction_id = ? ORDER BY position"));
-  for (TransactionRow& row : rows) {
-    postings.bind_all(number(row.transaction.id));
-    LOAM_TRY(found, read_all(postings, read_posting));
-    row.transaction.postings = std::move(found);
-    postings.reset();
-  }
-  return rows;
 }
 
 }  // namespace loam::store

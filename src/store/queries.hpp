@@ -154,6 +154,9 @@ class Queries {
   // At most `limit` tasks (1 … 1000) older than `after`. Cost: a page, or a scan of the tasks where
   // a filter by name or finished state finds few.
   Result<TaskPage> list_tasks(const TaskFilter& filter, TaskId after, std::int64_t limit);
+  // What a page's rows leave out, in three queries for all of them: their specifications, and of
+  // their leases the last one only. In the order of `rows`.
+  Result<std::vector<TaskDetail>> details(const std::vector<TaskRow>& rows);
   // ErrorKind::not_found for an unknown one.
   Result<TaskDetail> task(TaskId id);
   Result<std::vector<UsageRecord>> usage(TaskId id);  // oldest first

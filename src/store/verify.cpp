@@ -243,11 +243,13 @@ class Verification {
     return {};
   }
 
-  // The payable amounts of an invoice's lines sum to its total.
+  // The payable amounts of an invoice's lines and its taxes sum to its total.
   Result<void> check_invoices() {
     LOAM_TRY(rows,
-             fresh_.prepare("SELECT i.id, i.currency, i.total, l.payable FROM invoices i "
-                            "LEFT JOIN invoice_lines l ON l.invoice_id = i.id ORDER BY i.id"));
+             fresh_.prepare("SELECT i.id, i.currency, i.total, l.payable FROM invoices i LEFT JOIN "
+                            "(SELECT invoice_id, payable FROM invoice_lines UNION ALL "
+                            "SELECT invoice_id, amount FROM invoice_taxes) l "
+                            "ON l.invoice_id = i.id"));
     std::map<std::int64_t, std::pair<Money, Money>> invoices;  // total, sum of lines
     while (true) {
       LOAM_TRY(more, rows.step());
@@ -268,7 +270,8 @@ class Verification {
       problem("the lines of invoice inv-" + std::to_string(id) + " sum to " +
               loam::to_text(sums.second) + ", its total is " + loam::to_text(sums.first));
     }
-    if (good) checked(std::to_string(invoices.size()) + " invoices: lines sum to the total");
+    if (good)
+      checked(std::to_string(invoices.size()) + " invoices: lines and taxes sum to the total");
     return {};
   }
 

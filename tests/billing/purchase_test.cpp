@@ -108,12 +108,17 @@ TEST(Spot, the_price_moves_at_most_once_a_minute) {
   EXPECT_FALSE(series.offer(start + Duration::seconds(59), {}, money("2"), busy));
   EXPECT_FALSE(series.offer(start + Duration::seconds(60), {}, money("2"), calm));
   EXPECT_TRUE(series.offer(start + Duration::seconds(61), {}, money("2"), busy));
-  const Usage record =
-      usage("u", start + Duration::seconds(1), start + Duration::seconds(121), 30'000);
-  const auto charges = rate_spot(record, series, {0});
+  PriceTerms terms;
+  terms.spot.sold = true;
+  Tables tables = tables_of(card("2"), terms);
+  for (const SpotSeries::Move& move : series.moves()) tables.move_spot(usd, move.from, move.price);
+  Usage record = usage("u", start + Duration::seconds(1), start + Duration::seconds(121), 30'000);
+  record.terms.purchase_model = PurchaseModel::spot;
+  std::vector<Charge> charges;
+  ASSERT_TRUE(Rater(tables, {usd, {0}}).rate(record, charges).ok());
   ASSERT_EQ(charges.size(), 2u);
-  EXPECT_EQ(charges[0].amount, money("0.15"));  // a minute of 30 CE at 0.30
-  EXPECT_EQ(charges[1].amount, money("1.00"));
+  EXPECT_EQ(charges[0].net, money("0.15"));  // a minute of 30 CE at 0.30
+  EXPECT_EQ(charges[1].net, money("1.00"));
 }
 
 TEST(Spot, an_interrupted_piece_is_billed_by_the_rule) {

@@ -301,9 +301,14 @@ TEST(Quote, a_task_that_runs_as_quoted_costs_what_the_quote_said) {
   EXPECT_LE(quoted.best, quoted.expected);
   EXPECT_GE(quoted.worst, quoted.expected);
   EXPECT_NE(quoted.rule.find("Europe/Berlin"), std::string::npos);
+  request.terms = {};
   request.terms.purchase_model = PurchaseModel::spot;
   EXPECT_FALSE(quote(tables, {usd, {0}}, request).ok());
-  const PriceQuote spot = *quote(tables, {usd, {0}}, request, money("0.3"));
+  terms.spot.sold = true;
+  Tables with_spot = tables_of(card("1"), terms);
+  EXPECT_FALSE(quote(with_spot, {usd, {0}}, request).ok());  // no price was made yet
+  with_spot.move_spot(usd, request.start, money("0.3"));
+  const PriceQuote spot = *quote(with_spot, {usd, {0}}, request);
   EXPECT_LT(spot.best, spot.expected);
   EXPECT_NE(spot.rule.find("interrupted"), std::string::npos);
 }

@@ -15,11 +15,13 @@ TEST_F(DaemonTest, quote_tells_three_numbers_and_the_defaults) {
   EXPECT_EQ(quote.status, 0) << quote.err;
   EXPECT_EQ(quote.out,
             "per hour  0.50 USD     25 CE × 0.02 USD a CE-hour\n"
+            "expected  1.00 USD     for 2h 00m 00s; best 1.00 USD, worst 1.0056 USD\n"
             "at most   1.0056 USD   for 2h 00m 00s; set aside first, what is left comes back\n"
             "starts    now          on n1/0 (A100-SXM-80GB)\n"
             "\n"
             "gets       25 % of n1/0 (A100-SXM-80GB), 10GiB of device memory = 25 CE\n"
             "billed     25 CE: the greater of the CE and 1.25 CE for each GiB\n"
+            "rule       billed by the time it runs, to the millisecond at one price\n"
             "filled in  cpu 1, host-memory 2GiB, isolation any, strict, purchase on_demand, "
             "tariff flat, project default, environment default\n");
 }
@@ -70,7 +72,7 @@ TEST_F(DaemonTest, a_bill_proves_that_billed_seconds_are_run_seconds) {
   const Ran bill = loam({"bill", "acme"});
   EXPECT_EQ(bill.status, 0) << bill.err;
   EXPECT_NE(bill.out.find("Bill of acme"), std::string::npos);
-  EXPECT_NE(bill.out.find("t1     a     finished  60  90.250 s       0.02"), std::string::npos)
+  EXPECT_NE(bill.out.find("t1     a     succeeded  60  90.250 s       0.02"), std::string::npos)
       << bill.out;
   EXPECT_NE(bill.out.find("billed 90.250 s = run 90.250 s: every finished task is billed what it "
                           "ran"),

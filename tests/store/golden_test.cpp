@@ -89,5 +89,42 @@ TEST(GoldenTest, EveryLineReadsWritesTheSameBytesAndReplaysToTheStatedState) {
   EXPECT_EQ(summary_of(records), read_file(golden + ".digest"));
 }
 
+// Written before rate cards had windows, tiers and taxes: events of version 1. They are lifted, and
+// the state that they make goes on as it did.
+TEST(GoldenTest, AJournalFromBeforeRateCardsHadTermsIsLiftedAndReplays) {
+  std::ifstream lines(std::string(LOAM_SOURCE_DIR) + "/tests/golden/journal/0.1-flat-rates.jsonl",
+                      std::ios::binary);
+  ASSERT_TRUE(lines.good());
+  engine::State state;
+  std::size_t old_events = 0;
+  std::size_t rated = 0;
+  Money charged = Money::zero(Currency("USD"));
+  for (std::string line; std::getline(lines, line);) {
+    const bj::object json = bj::parse(line).as_object();
+    auto record = record_of(json);
+    ASSERT_TRUE(record.ok()) << to_text(record.error()) << "\n" << line;
+    old_events += encode(record->event).version != json.at("version").as_int64() ? 1 : 0;
+    if (const auto* usage = std::get_if<UsageRated>(&record->event)) {
+      ++rated;
+      EXPECT_EQ(usage->record.billed, usage->record.length());
+      if (usage->record.net.currency() == charged.currency()) charged += usage->record.net;
+    }
+    engine::evolve(state, *record);
+  }
+  EXPECT_GT(old_events, 0u);
+  EXPECT_GT(rated, 0u);
+  EXPECT_EQ(state.accounts.balance({AccountKind::revenue, {}, Currency("USD")}), charged);
+  for (const auto& table : state.rates.all()) EXPECT_TRUE(table->card().terms == PriceTerms{});
+}
+
+TEST(GoldenTest, AnEventOfANewerVersionIsNamed) {
+  EncodedEvent encoded = encode(RateCardPublished{});
+  encoded.version = 3;
+  const auto read = decode(encoded);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().kind, ErrorKind::unsupported);
+  EXPECT_NE(read.error().message.find("'rate_card_published' version 3"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace loam::store

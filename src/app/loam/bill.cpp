@@ -29,6 +29,11 @@ std::string proof(const api::BillView& bill) {
   return text + ": they DIFFER for finished tasks; tell your operator";
 }
 
+// As `loam ps` says it: how a finished task ended.
+const std::string& state_of(const api::BillLine& line) {
+  return line.state == "finished" ? line.outcome : line.state;
+}
+
 }  // namespace
 
 std::string bill_text(const api::BillView& bill, bool colour, std::size_t width) {
@@ -57,8 +62,8 @@ std::string bill_text(const api::BillView& bill, bool colour, std::size_t width)
       bill.lines, [](const Line& l) { return l.net; }, bill.total, code);
   std::size_t i = 0;
   for (const Line& line : bill.lines) {
-    table.add({line.task, line.name, line.state, line.ce, exact_seconds(line.billed_ms), prices[i],
-               lists[i], less[i], nets[i]});
+    table.add({line.task, line.name, state_of(line), line.ce, exact_seconds(line.billed_ms),
+               prices[i], lists[i], less[i], nets[i]});
     ++i;
   }
   table.add({Cell("total", Style::bold), "", "", "", exact_seconds(bill.billed_ms), "", lists[i],
@@ -67,6 +72,17 @@ std::string bill_text(const api::BillView& bill, bool colour, std::size_t width)
   return text + styled(proof(bill), bill.billed_equals_run ? Style::good : Style::bad, colour) +
          "\n";
 }
+
+namespace {
+
+// "on_demand", "on_demand night", "correction: on_demand".
+std::string terms_of(const api::InvoiceLineView& line) {
+  std::string text = line.kind == "usage" ? "" : line.kind + ": ";
+  text += line.purchase_model;
+  return line.window.empty() ? text : text + " " + line.window;
+}
+
+}  // namespace
 
 std::string invoice_text(const api::InvoiceView& invoice, bool colour, std::size_t width) {
   std::string text = styled("Invoice " + printable(invoice.id), Style::bold, colour) + " to " +
@@ -90,14 +106,22 @@ std::string invoice_text(const api::InvoiceView& invoice, bool colour, std::size
       invoice.lines, [](const Line& l) { return l.list; }, "", code);
   const auto nets = amounts(
       invoice.lines, [](const Line& l) { return l.net; }, "", code);
-  const auto payable = amounts(
-      invoice.lines, [](const Line& l) { return l.payable; }, invoice.total, code);
+  std::vector<std::string> last;
+  for (const Line& line : invoice.lines) last.push_back(line.payable);
+  if (!invoice.taxes.empty()) last.push_back(invoice.subtotal);
+  for (const api::TaxLineView& tax : invoice.taxes) last.push_back(tax.amount);
+  last.push_back(invoice.total);
+  const auto payable = money_column(last, code);
   std::size_t i = 0;
   for (const Line& line : invoice.lines) {
-    table.add({line.project, line.environment, line.model, line.purchase_model, line.ce_hours,
-               prices[i], lists[i], nets[i], payable[i]});
+    table.add({line.project, line.environment, line.model, terms_of(line),
+               line.tasks != 0 ? count_of(line.tasks, "task") : line.ce_hours, prices[i], lists[i],
+               nets[i], payable[i]});
     ++i;
   }
+  if (!invoice.taxes.empty()) table.add({"subtotal", "", "", "", "", "", "", "", payable[i++]});
+  for (const api::TaxLineView& tax : invoice.taxes)
+    table.add({tax.name + " " + tax.percent + " %", "", "", "", "", "", "", "", payable[i++]});
   table.add(
       {Cell("total", Style::bold), "", "", "", "", "", "", "", Cell(payable[i], Style::bold)});
   return text + table.text(colour, width);

@@ -10,12 +10,17 @@ std::vector<Command> trial_commands();    // trial
 std::vector<Command> task_commands();     // ps, show, logs, stop, pause, resume, top
 std::vector<Command> device_commands();
 std::vector<Command> tenant_commands();
-std::vector<Command> money_commands();     // rate, bill, invoice, ledger
+std::vector<Command> rate_commands();
+std::vector<Command> money_commands();     // bill, invoice, ledger
 std::vector<Command> spending_commands();  // cost, cost export
 std::vector<Command> cost_commands();      // advise, cost validate
 std::vector<Command> access_commands();    // token, whoami, health
 std::vector<Command> journal_commands();   // backup, restore, verify, reload
 std::vector<Command> simulation_commands();
 std::vector<Command> self_commands();  // version, completion, help
+
+// An option that is an instant, or a day, which begins at midnight UTC; empty where it is not
+// given.
+Result<std::string> instant_or_day(const Arguments& arguments, const char* option);
 
 }  // namespace loam::cli

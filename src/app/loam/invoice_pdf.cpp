@@ -217,7 +217,7 @@ class Writer {
     if (y_ < margin + rows * row_height) new_page();
     rule(y_ + row_height - 5, 0.8F);
     sum("Subtotal", document_.subtotal, regular_);
-    for (const billing::TaxLine& tax : document_.taxes)
+    for (const TaxLine& tax : document_.taxes)
       sum(tax.name + " " + decimal_text(tax.parts_per_million, 4) + " %", tax.amount, regular_);
     sum("Total " + std::string(document_.currency.code()), document_.total, bold_);
   }

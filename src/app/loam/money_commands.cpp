@@ -1,4 +1,4 @@
-// rate list and set, bill, invoice issue, list and show, ledger.
+// bill, invoice issue, list and show, ledger.
 #include <algorithm>
 #include <fstream>
 
@@ -17,65 +17,6 @@ namespace {
 
 using Kind = Option::Kind;
 
-// --from and --to: an instant, or a day, which begins at midnight UTC.
-Result<std::string> instant_of(const Arguments& arguments, const char* option) {
-  if (!arguments.has(option)) return std::string();
-  const std::string given = arguments.text(option);
-  constexpr std::size_t day_bytes = 10;  // "2026-03-02"
-  const std::string text = given.size() == day_bytes ? given + "T00:00:00Z" : given;
-  if (const auto instant = parse_instant(text); !instant)
-    return invalid("--" + std::string(option) + ": " + instant.error().message,
-                   "write it as 2026-03-02 or 2026-03-02T00:00:00Z");
-  return text;
-}
-
-int print_rates(Session& session, const api::RateList& list) {
-  if (session.json()) return session.print_json(list);
-  if (list.rates.empty()) {
-    session.say("no rates, so nothing can be sold; set one with: loam rate set 0.02");
-    return 0;
-  }
-  Table table({{"ID"},
-               {"FROM (UTC)"},
-               {"ON DEMAND", Align::right},
-               {"A CE-HOUR"},
-               {"CE A GIB", Align::right}});
-  for (const api::RateView& rate : list.rates) {
-    table.add({rate.id, instant_text(rate.effective_from),
-               money_exact(rate.on_demand, rate.currency), rate.currency, rate.ce_per_gibibyte});
-  }
-  session.out() << session.text_of(table);
-  return 0;
-}
-
-Result<int> run_rate_list(Session& session, const Arguments&) {
-  LOAM_TRY(client, session.client());
-  LOAM_TRY(list, client->rates());
-  return print_rates(session, list);
-}
-
-Result<int> run_rate_set(Session& session, const Arguments& arguments) {
-  api::RateRequest request;
-  request.on_demand = arguments.operand(0);
-  request.currency = arguments.text("currency", request.currency);
-  LOAM_TRY(currency, Currency::parse(request.currency));
-  LOAM_TRY(price, Money::parse(request.on_demand, currency));
-  if (price.is_negative())
-    return invalid("a price of " + request.on_demand + " is below zero", "use 0 or more");
-  if (arguments.has("ce-per-gib")) {
-    const std::string ratio = arguments.text("ce-per-gib");
-    if (const auto read = parse_decimal(ratio, 3, milli_ce_max.value, "number of CE"); !read)
-      return read.error();
-    request.ce_per_gibibyte = ratio;
-  }
-  LOAM_TRY(from, instant_of(arguments, "from"));
-  if (!from.empty()) request.effective_from = from;
-  LOAM_TRY(client, session.client());
-  LOAM_TRY(rate, client->publish_rate(request));
-  if (session.json()) return session.print_json(rate);
-  return print_rates(session, {{rate}});
-}
-
 // The caller's own tenant where none is named, as the daemon has it.
 std::string tenant_of(const Session& session, const Arguments& arguments) {
   const std::string named = arguments.operand(0);
@@ -83,8 +24,8 @@ std::string tenant_of(const Session& session, const Arguments& arguments) {
 }
 
 Result<int> run_bill(Session& session, const Arguments& arguments) {
-  LOAM_TRY(from, instant_of(arguments, "from"));
-  LOAM_TRY(to, instant_of(arguments, "to"));
+  LOAM_TRY(from, instant_or_day(arguments, "from"));
+  LOAM_TRY(to, instant_or_day(arguments, "to"));
   LOAM_TRY(client, session.client());
   LOAM_TRY(bill, client->bill(tenant_of(session, arguments), from, to));
   if (session.json()) return session.print_json(bill);
@@ -233,23 +174,6 @@ std::vector<Command> money_commands() {
          {{"--from", "INSTANT", "from then on; default: the beginning"},
           {"--to", "INSTANT", "before then; default: now"}}}},
        run_bill},
-      {"rate list",
-       "The prices, with the instants from which they hold",
-       "",
-       "loam rate list",
-       {},
-       {},
-       run_rate_list},
-      {"rate set",
-       "Publish a price: what a CE-hour costs from now, or from then, on",
-       "",
-       "loam rate set 0.02\nloam rate set 0.025 --from 2026-04-01 --currency EUR",
-       {{"PRICE", "of a CE-hour on demand, such as 0.02"}},
-       {{"Terms",
-         {{"--currency", "CODE", "default: USD"},
-          {"--ce-per-gib", "CE", "the CE that a GiB of device memory counts for; default: 1.25"},
-          {"--from", "INSTANT", "default: now"}}}},
-       run_rate_set},
   };
   for (Command& command : invoice_commands()) commands.push_back(std::move(command));
   return commands;

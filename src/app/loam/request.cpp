@@ -158,6 +158,7 @@ Result<void> take_times(const Arguments& arguments, api::TaskRequest& request) {
   LOAM_CHECK(take(arguments, "time", request.time, parse_duration));
   if (request.time && arguments.has("time") && parse_duration(*request.time)->ms == 0)
     return invalid("--time: a task of " + *request.time + " cannot run", "ask for at least 1s");
+  LOAM_CHECK(take(arguments, "expect", request.expected, parse_duration));
   LOAM_CHECK(take(arguments, "grace", request.grace, parse_duration));
   LOAM_CHECK(take(arguments, "deadline", request.deadline, parse_instant));
   LOAM_CHECK(take_count(arguments, "restarts", 0, 1000, request.restarts_max));
@@ -228,6 +229,7 @@ std::vector<OptionGroup> request_options() {
         {"--share", "PART", "a part of one device instead: above 0, at most 1"},
         {"--memory", "SIZE", "device memory, such as 10GiB; default: in proportion to the share"},
         {"--time", "LENGTH", "longest run time, such as 2h or 90m; default: 1h"},
+        {"--expect", "LENGTH", "run time thought likely, for the quote; default: the longest"},
         {"--bandwidth", "PART", "copy bandwidth share; default: the compute share"},
         {"--cpu", "N", "CPUs beside the device, such as 1.5; default: 1"},
         {"--host-memory", "SIZE", "the host's memory; default: 2GiB"},
@@ -246,7 +248,7 @@ std::vector<OptionGroup> request_options() {
         {"--burstable", "", "take what idles on the device too", Kind::flag}}},
       {"Terms",
        {{"--purchase", "MODEL", "purchase model", Kind::value,
-         "on_demand reservation commitment spot"},
+         "on_demand reservation commitment spot hybrid"},
         {"--tariff", "TARIFF", "price by the hour of day or not", Kind::value, "flat time_of_day"},
         {"--class", "NAME", "service class; default: standard"},
         {"--grace", "LENGTH", "between the notice and the kill; default: 30s"},
@@ -316,13 +318,17 @@ std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& aske
   const auto money = [&](const std::string& amount) {
     return money_short(amount, quote.currency) + " " + quote.currency;
   };
-  std::string why = quote.billable_ce + " CE × " + money_exact(quote.unit_price, quote.currency) +
-                    " " + quote.currency + " a CE-hour";
+  std::string why = quote.per_task ? money_exact(quote.unit_price, quote.currency) + " " +
+                                         quote.currency + " a task, however long"
+                                   : quote.billable_ce + " CE × " +
+                                         money_exact(quote.unit_price, quote.currency) + " " +
+                                         quote.currency + " a CE-hour";
   if (quote.discount_percent != "0") why += ", less " + quote.discount_percent + " %";
-  std::vector<std::string> numbers{money(quote.per_hour),
+  std::vector<std::string> numbers{quote.per_task ? "-" : money(quote.per_hour),
                                    money_most(quote.at_most, quote.currency) + " " + quote.currency,
-                                   when_it_starts(quote)};
-  const std::size_t width = std::max({numbers[0].size(), numbers[1].size(), numbers[2].size()}) + 3;
+                                   when_it_starts(quote), money(quote.expected)};
+  std::size_t width = 0;
+  for (const std::string& number : numbers) width = std::max(width, number.size() + 3);
   const auto line = [&](const char* name, const std::string& number, const std::string& words) {
     return styled(name, Style::dim, colour) + styled(number, Style::bold, colour) +
            std::string(width - number.size(), ' ') + printable(words) + "\n";
@@ -331,6 +337,10 @@ std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& aske
       quote.device + (quote.device_type.empty() ? "" : " (" + quote.device_type + ")");
   std::string text =
       line("per hour  ", numbers[0], why) +
+      line("expected  ", numbers[3],
+           "for " + human_duration(quote.expected_ms) + "; best " + money(quote.best) + ", worst " +
+               money_most(quote.worst, quote.currency) + " " + quote.currency +
+               (quote.tax_percent == "0" ? "" : ", and " + quote.tax_percent + " % tax")) +
       line("at most   ", numbers[1],
            "for " + human_duration(quote.limit_ms) + "; set aside first, what is left comes back") +
       line("starts    ", numbers[2],
@@ -340,6 +350,7 @@ std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& aske
                                           " of device memory = " + quote.ce + " CE"},
                              {"billed", quote.billable_ce + " CE: the greater of the CE and " +
                                             quote.ce_per_gibibyte + " CE for each GiB"},
+                             {"rule", quote.rule},
                              {"filled in", defaults_of(quote, asked)}},
                             colour);
   if (!asked.memory && quote.billable_ce != quote.ce)

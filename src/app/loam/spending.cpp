@@ -62,7 +62,8 @@ Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>&
   for (const BucketBill& each : bills) {
     LOAM_TRY(currency, Currency::parse(each.bill.currency));
     for (const api::BillLine& line : each.bill.lines) {
-      if (line.billed_ms == 0) continue;  // taken back within the bucket
+      // Taken back within the bucket.
+      if (line.units_ms == 0 && line.tasks == 0 && line.net == "0") continue;
       billing::Charge charge;
       LOAM_TRY(price, Money::parse(line.unit_price, currency));
       LOAM_TRY(list, Money::parse(line.list, currency));
@@ -71,7 +72,9 @@ Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>&
       LOAM_TRY(ce, parse_ce(line.ce));
       charge.from = each.period.from;
       charge.to = each.period.to;
-      charge.quantity = static_cast<Int128>(ce.value) * line.billed_ms;
+      const bool per_task = line.tasks != 0;
+      charge.quantity =
+          per_task ? Int128{line.tasks} : static_cast<Int128>(ce.value) * line.units_ms;
       charge.unit_price = price;
       charge.list = list;
       charge.net = net;
@@ -79,12 +82,13 @@ Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>&
       usage.task = task_of(line).value_or(TaskId{});
       usage.terms.purchase_model = model;
       usage.who = who_of(line);
-      billing::FocusRow row = billing::focus_usage(charge, usage, Granularity::exact);
+      billing::FocusRow row =
+          billing::focus_usage(charge, usage, per_task ? Granularity::task : Granularity::exact);
       row.issuer = issuer;
       row.billing_account_id = row.billing_account_name = each.bill.tenant;
       row.billing_period = billing::month_of(billing::Zone(), each.period.from);
       row.sku_price_id = "compute/" + line.purchase_model + "/" + line.unit_price;
-      row.correction = line.billed_ms < 0;
+      row.correction = line.units_ms < 0 || line.tasks < 0;
       if (!line.name.empty()) row.resource_name = line.name;
       rows.push_back(std::move(row));
     }
@@ -154,6 +158,7 @@ Result<billing::Document> document_of(const api::InvoiceView& invoice) {
   LOAM_TRY(from, parse_instant(invoice.from));
   LOAM_TRY(to, parse_instant(invoice.to));
   LOAM_TRY(issued_at, parse_instant(invoice.issued_at));
+  LOAM_TRY(subtotal, Money::parse(invoice.subtotal, currency));
   LOAM_TRY(total, Money::parse(invoice.total, currency));
   const auto id = InvoiceId::parse(invoice.id);
   if (!id) return not_understood("the invoice '" + invoice.id + "'");
@@ -162,15 +167,27 @@ Result<billing::Document> document_of(const api::InvoiceView& invoice) {
   document.currency = currency;
   document.period = {from, to};
   document.issued_at = issued_at;
-  document.subtotal = document.total = total;
+  document.subtotal = subtotal;
+  document.total = total;
+  for (const api::TaxLineView& tax : invoice.taxes) {
+    LOAM_TRY(share, parse_decimal(tax.percent, 4, 1'000'000, "tax in %"));
+    LOAM_TRY(base, Money::parse(tax.base, currency));
+    LOAM_TRY(amount, Money::parse(tax.amount, currency));
+    document.taxes.push_back({tax.name, share, base, amount});
+  }
   for (const api::InvoiceLineView& line : invoice.lines) {
     billing::DocumentLine made;
     made.project = line.project;
     made.environment = line.environment;
     made.model = line.model;
+    made.kind = line.kind == "correction" ? billing::LineKind::correction
+                : line.kind == "credit"   ? billing::LineKind::credit
+                                          : billing::LineKind::usage;
     made.description = line.purchase_model + " compute";
-    made.unit = "CE-Hours";
-    LOAM_TRY(quantity, Money::parse(line.ce_hours, currency));
+    if (!line.window.empty()) made.description += ", " + line.window;
+    made.unit = line.tasks != 0 ? "Tasks" : "CE-Hours";
+    LOAM_TRY(quantity,
+             Money::parse(line.tasks != 0 ? std::to_string(line.tasks) : line.ce_hours, currency));
     LOAM_TRY(price, Money::parse(line.unit_price, currency));
     LOAM_TRY(list, Money::parse(line.list, currency));
     LOAM_TRY(net, Money::parse(line.net, currency));

@@ -86,12 +86,13 @@ Result<std::vector<api::TaskRecord>> DaemonBackend::tasks(const api::TaskFilter&
   // so go on until it is full.
   do {
     LOAM_TRY(page, queries_.list_tasks(wanted, before, filter.limit));
-    for (const store::TaskRow& row : page.tasks) {
-      if (!filter.name.empty() && row.name != filter.name) continue;
-      if (static_cast<std::int64_t>(records.size()) == filter.limit) return records;
-      LOAM_TRY(detail, queries_.task(row.id));
-      records.push_back(to_record(detail));
-    }
+    std::erase_if(page.tasks, [&](const store::TaskRow& row) {
+      return !filter.name.empty() && row.name != filter.name;
+    });
+    const auto room = static_cast<std::size_t>(filter.limit) - records.size();
+    if (page.tasks.size() > room) page.tasks.resize(room);
+    LOAM_TRY(details, queries_.details(page.tasks));
+    for (const store::TaskDetail& detail : details) records.push_back(to_record(detail));
     before = page.next;
   } while (before.valid() && static_cast<std::int64_t>(records.size()) < filter.limit);
   return records;

@@ -1,0 +1,220 @@
+#include "app/loamd/notifier.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "http/client.hpp"
+
+extern char** environ;
+
+namespace loam::daemon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view command_prefix = "command:";
+constexpr std::size_t queue_max = 10'000;  // deliveries that wait; beyond it the oldest is dropped
+
+struct Webhook {
+  http::Address address;
+  std::string host;
+  std::string path;
+};
+
+Result<Webhook> webhook_of(const std::string& channel) {
+  constexpr std::string_view scheme = "http://";
+  const Error fault = invalid("the channel '" + channel + "' is not a webhook",
+                              "write it as http://HOST:PORT/PATH, or command:/PATH");
+  if (!channel.starts_with(scheme)) return fault;
+  const std::size_t slash = channel.find('/', scheme.size());
+  Webhook hook;
+  hook.host = channel.substr(scheme.size(), slash - scheme.size());
+  hook.path = slash == std::string::npos ? "/" : channel.substr(slash);
+  LOAM_TRY(address, http::parse_address("http://" + hook.host));
+  if (!std::holds_alternative<http::TcpAddress>(address)) return fault;
+  hook.address = address;
+  return hook;
+}
+
+Error os_fault(const std::string& what) {
+  return {ErrorKind::unavailable, what + ": " + std::strerror(errno), {}};
+}
+
+// Writes all of `text`, not longer than until `deadline`; a reader that has closed is no fault.
+void feed(int fd, std::string_view text, Clock::time_point deadline) {
+  while (!text.empty() && Clock::now() < deadline) {
+    pollfd ready{fd, POLLOUT, 0};
+    if (::poll(&ready, 1, 100) <= 0) continue;
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno != EAGAIN && errno != EINTR) return;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+// Waits for the program; ends it where it is still there at the deadline.
+Result<void> reap(pid_t child, const std::string& path, Clock::time_point deadline) {
+  int status = 0;
+  while (true) {
+    const pid_t ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == child) break;
+    if (ended < 0 && errno != EINTR) return os_fault("waiting for " + path);
+    if (Clock::now() >= deadline) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, &status, 0);
+      return Error{ErrorKind::unavailable, path + " did not end in time and was killed", {}};
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  return Error{
+      ErrorKind::unavailable,
+      path + (WIFEXITED(status) ? " ended with " + std::to_string(WEXITSTATUS(status))
+                                : " was ended by signal " + std::to_string(WTERMSIG(status))),
+      {}};
+}
+
+}  // namespace
+
+Result<void> check_channel(const std::string& channel, const std::vector<std::string>& commands) {
+  if (!channel.starts_with(command_prefix)) {
+    LOAM_TRY(hook, webhook_of(channel));
+    static_cast<void>(hook);
+    return {};
+  }
+  const std::string path = channel.substr(command_prefix.size());
+  if (std::find(commands.begin(), commands.end(), path) != commands.end()) return {};
+  return Error{ErrorKind::permission_denied,
+               "the program '" + path + "' may not be run for notices",
+               "have the operator list it under 'notify' in loamd's settings"};
+}
+
+Notifier::Notifier(Options options, Log log) : options_(std::move(options)), log_(std::move(log)) {
+  thread_ = std::thread([this] { run(); });
+}
+
+Notifier::~Notifier() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void Notifier::send(const std::string& name, const std::string& json,
+                    const std::vector<std::string>& channels) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::string& channel : channels) {
+      if (queue_.size() >= queue_max) {
+        log_(true, queue_.front().name + " was dropped: too many notices wait");
+        queue_.pop_front();
+      }
+      queue_.push_back({name, json, channel, 0, Clock::now()});
+    }
+  }
+  wake_.notify_all();
+}
+
+void Notifier::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const auto next =
+        std::min_element(queue_.begin(), queue_.end(),
+                         [](const Delivery& a, const Delivery& b) { return a.due < b.due; });
+    if (next == queue_.end()) {
+      wake_.wait(lock);
+      continue;
+    }
+    if (next->due > Clock::now()) {
+      wake_.wait_until(lock, next->due);
+      continue;
+    }
+    Delivery delivery = std::move(*next);
+    queue_.erase(next);
+    lock.unlock();
+    const Result<void> done = deliver(delivery);
+    ++delivery.tries;
+    const std::string what = delivery.name + " to " + delivery.channel;
+    if (done.ok()) {
+      log_(false, what + " delivered");
+    } else if (delivery.tries <= options_.waits.size()) {
+      const Duration wait = options_.waits[delivery.tries - 1];
+      log_(true, what + " failed: " + done.error().message + "; again in " + to_text(wait));
+      delivery.due = Clock::now() + std::chrono::milliseconds(wait.ms);
+      lock.lock();
+      queue_.push_back(std::move(delivery));
+      continue;
+    } else {
+      log_(true, what + " given up after " + std::to_string(delivery.tries) +
+                     " tries: " + done.error().message);
+    }
+    lock.lock();
+  }
+}
+
+Result<void> Notifier::deliver(const Delivery& delivery) {
+  LOAM_CHECK(check_channel(delivery.channel, options_.commands));
+  if (delivery.channel.starts_with(command_prefix))
+    return run_program(delivery.channel.substr(command_prefix.size()), delivery.json);
+  return post(delivery);
+}
+
+Result<void> Notifier::post(const Delivery& delivery) {
+  LOAM_TRY(hook, webhook_of(delivery.channel));
+  http::ClientOptions options;
+  options.answer_timeout = options_.patience;
+  options.body_bytes_max = 64 * 1024;
+  http::Client client(hook.address, options);
+  http::Request request;
+  request.method = http::Method::post;
+  request.path = hook.path;
+  request.headers = {{"Host", hook.host}, {"Content-Type", "application/json"}};
+  request.body = delivery.json;
+  LOAM_TRY(response, client.send(request));
+  if (response.status / 100 == 2) return {};
+  return Error{ErrorKind::unavailable, "the answer was " + std::to_string(response.status), {}};
+}
+
+Result<void> Notifier::run_program(const std::string& path, const std::string& json) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return os_fault("a pipe for " + path);
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::string program = path;
+  char* const arguments[] = {program.data(), nullptr};
+  pid_t child = -1;
+  const int failed = ::posix_spawn(&child, path.c_str(), &actions, &attributes, arguments, environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  ::close(ends[0]);
+  if (failed != 0) {
+    ::close(ends[1]);
+    errno = failed;
+    return os_fault("running " + path);
+  }
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(options_.patience.ms);
+  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  feed(ends[1], json + "\n", deadline);
+  ::close(ends[1]);
+  return reap(child, path, deadline);
+}
+
+}  // namespace loam::daemon

@@ -1,0 +1,169 @@
+// The auditor's books of prices and documents: rules 8, 9 and 10. It prices by code of its own.
+#include <algorithm>
+
+#include "sim/auditor.hpp"
+
+namespace loam::sim {
+
+namespace {
+
+bool matches(const Price& price, const TaskSpec& spec, PurchaseModel model, Isolation isolation) {
+  const Isolation sold =
+      isolation == Isolation::hardware ? Isolation::hardware : Isolation::software;
+  return price.purchase_model == model && price.tariff == spec.tariff &&
+         (!price.work_class || *price.work_class == spec.request.work_class) &&
+         (!price.isolation || *price.isolation == sold) &&
+         (price.service_class.empty() || price.service_class == spec.service_class);
+}
+
+bool sells(const RateCard& card, const TaskSpec& spec, PurchaseModel model, Isolation isolation) {
+  if (model == PurchaseModel::spot) return card.terms.spot.sold;
+  if (model == PurchaseModel::on_demand && spec.tariff == Tariff::flat) return true;
+  return std::any_of(card.terms.prices.begin(), card.terms.prices.end(),
+                     [&](const Price& price) { return matches(price, spec, model, isolation); });
+}
+
+}  // namespace
+
+// The last card at or before `instant` that sells what the lease is billed by: what is sold no more
+// keeps its price.
+const RateCard* Auditor::card_for(const LeaseBook& book, const TaskBook& owner, Currency currency,
+                                  Instant instant) const {
+  const RateCard* in_force = nullptr;
+  for (const RateCard& card : cards_) {
+    if (card.currency != currency || card.effective_from > instant) continue;
+    if (!sells(card, owner.spec, book.purchase_model, book.isolation)) continue;
+    if (in_force == nullptr || card.effective_from >= in_force->effective_from) in_force = &card;
+  }
+  return in_force;
+}
+
+// The unit price is one that the card has for such a lease.
+void Auditor::check_price(const LeaseBook& book, const TaskBook& owner, const UsageRecord& usage,
+                          const RateCard& card) {
+  if (book.purchase_model == PurchaseModel::spot) {
+    const auto share = [&](BasisPoints part) {
+      return card.on_demand.times_ratio(part.value, 10'000, Rounding::half_even);
+    };
+    if (usage.unit_price < share(card.terms.spot.floor) ||
+        usage.unit_price > share(card.terms.spot.ceiling))
+      fail(8, usage.id.text() + " has a spot price outside of the card's bounds");
+    return;
+  }
+  bool told = false;
+  for (const Price& price : card.terms.prices) {
+    if (!matches(price, owner.spec, book.purchase_model, book.isolation)) continue;
+    told = true;
+    if (price.window != usage.window && !price.window.empty()) continue;
+    for (const Tier& tier : price.tiers) {
+      if (tier.price == usage.unit_price) return;
+    }
+  }
+  const bool general = book.purchase_model == PurchaseModel::on_demand &&
+                       owner.spec.tariff == Tariff::flat && usage.unit_price == card.on_demand;
+  if (!general || (told && usage.tier_month != Instant{}))
+    fail(8, usage.id.text() + " has the price " + to_text(usage.unit_price) +
+                ", which its card does not have for it");
+}
+
+// The lease's records must come to what its time is worth, divided and rounded once.
+void Auditor::check_rating(LeaseBook& book, const TaskBook& owner, const UsageRecord& usage,
+                           const RateCard& card) {
+  check_price(book, owner, usage, card);
+  const TenantBook& tenant = tenants_.at(book.tenant.value - 1);
+  std::int64_t off_bp = tenant.spec.discount.value;
+  for (const Discount& discount : card.terms.discounts) {
+    if (!discount.purchase_model || *discount.purchase_model == book.purchase_model)
+      off_bp += discount.off.value;
+  }
+  const bool given_back = usage.from == usage.to && usage.billed.ms < 0;
+  book.tiered = book.tiered || usage.tier_month != Instant{} || given_back;
+  book.net += usage.net;
+  const bool per_task = card.terms.granularity == Granularity::task;
+  if (card.terms.granularity == Granularity::exact && !given_back &&
+      usage.billed != usage.to - usage.from)
+    fail(8, usage.id.text() + " bills " + to_text(usage.billed) + " of a time without units");
+  const Int128 quantity = per_task ? Int128{usage.tasks} * 1000 * 3'600'000
+                                   : static_cast<Int128>(book.billable.value) * usage.billed.ms;
+  const Int128 divisor = static_cast<Int128>(1000) * 3'600'000 * 10'000;
+  book.worth += usage.unit_price.units() * quantity * std::max<std::int64_t>(0, 10'000 - off_bp);
+  const Int128 off = book.net.units() * divisor - book.worth;
+  if (!book.tiered && (off * 2 > divisor || -off * 2 > divisor)) {
+    fail(8, usage.id.text() + " brings its lease to " + to_text(book.net) +
+                ", which is not what the time is worth");
+  }
+}
+
+void Auditor::on(const Record& record, const UsageRated& event) {
+  const UsageRecord& usage = event.record;
+  LeaseBook* book = lease(usage.lease, 8);
+  TaskBook* owner = task(usage.task, 8);
+  if (book == nullptr || owner == nullptr) return;
+  if (usage.id <= last_usage_) fail(8, usage.id.text() + " was given out before");
+  last_usage_ = usage.id;
+  if (!book->started_at) {
+    fail(8, usage.lease.text() + " never started and is billed");
+    return;
+  }
+  if (usage.from != book->rated_until ||
+      (usage.to == usage.from && usage.billed.ms == 0 && usage.tasks == 0)) {
+    fail(8, usage.id.text() + " begins at " + to_text(usage.from) + " where " +
+                to_text(book->rated_until) + " was rated");
+  }
+  if (usage.to > record.at) fail(8, usage.id.text() + " bills the future");
+  if (usage.to < *book->started_at) fail(8, usage.id.text() + " goes back before the start");
+  if (usage.billable_ce != book->billable) fail(8, usage.id.text() + " bills another amount of CE");
+  // A correction runs backwards: it begins where rating stood and ends earlier. What has no length
+  // prices units that were begun, at whatever price they reach into.
+  const Instant inside = std::min(usage.from, usage.to);
+  const Currency currency = usage.net.currency();
+  const RateCard* card = card_for(*book, *owner, currency, inside);
+  const bool no_length = usage.from == usage.to;
+  if (no_length && usage.card.valid() && usage.card.value <= cards_.size())
+    card = &cards_[usage.card.value - 1];
+  if (card == nullptr || card->id != usage.card) {
+    fail(8, usage.id.text() + " is not priced by the card in force at " + to_text(inside));
+    return;
+  }
+  const RateCard* at_end =
+      card_for(*book, *owner, currency, std::max(usage.from, usage.to) - Duration{1});
+  if (!no_length && at_end != card) fail(8, usage.id.text() + " runs over a change of price");
+  book->rated_until = usage.to;
+  book->billed += usage.to - usage.from;
+  owner->rated += usage.net;
+  tenants_.at(book->tenant.value - 1).uninvoiced += usage.net;
+  check_rating(*book, *owner, usage, *card);
+}
+
+void Auditor::on(const Record&, const InvoiceIssued& event) {
+  const Invoice& invoice = event.invoice;
+  if (invoice.id.value != last_invoice_.value + 1) fail(10, invoice.id.text() + " leaves a gap");
+  last_invoice_ = invoice.id;
+  TenantBook& tenant = tenants_.at(invoice.tenant.value - 1);
+  Money net = Money::zero(invoice.currency);
+  Money payable = Money::zero(invoice.currency);
+  Int128 unit = 1;
+  for (int i = invoice.currency.exponent(); i < Money::decimals; ++i) unit *= 10;
+  for (const InvoiceLine& line : invoice.lines) {
+    net += line.net;
+    payable += line.payable;
+    const Int128 off = line.net.units() - line.payable.units();
+    if (off >= unit || -off >= unit || line.payable.units() % unit != 0) {
+      fail(9, invoice.id.text() + " has a line of " + to_text(line.net) + " payable as " +
+                  to_text(line.payable));
+    }
+  }
+  Money total = payable;
+  for (const TaxLine& tax : invoice.taxes) total += tax.amount;
+  if (payable != invoice.subtotal || total != invoice.total) {
+    fail(9, invoice.id.text() + " totals " + to_text(invoice.total) + " over lines of " +
+                to_text(payable) + " and taxes of " + to_text(total - payable));
+  }
+  if (net != tenant.uninvoiced) {
+    fail(9, invoice.id.text() + " bills " + to_text(net) + " where " + to_text(tenant.uninvoiced) +
+                " was charged");
+  }
+  tenant.uninvoiced = Money::zero(invoice.currency);
+}
+
+}  // namespace loam::sim

@@ -1,0 +1,141 @@
+// Questions about invoices and the ledger, answered from the projections.
+#include "store/query_reading.hpp"
+
+namespace loam::store {
+namespace {
+
+Result<InvoiceRow> read_invoice(const Statement& statement) {
+  Columns columns(statement);
+  InvoiceRow row;
+  row.invoice.id = columns.id<InvoiceId>();
+  row.invoice.tenant = columns.id<TenantId>();
+  row.invoice.currency = columns.currency();
+  row.invoice.from = columns.instant();
+  row.invoice.to = columns.instant();
+  row.issued_at = columns.instant();
+  row.invoice.subtotal = columns.money(row.invoice.currency);
+  row.invoice.total = columns.money(row.invoice.currency);
+  LOAM_CHECK(columns.done("invoice " + row.invoice.id.text()));
+  return row;
+}
+
+Result<InvoiceLine> read_line(const Statement& statement, Currency currency) {
+  Columns columns(statement);
+  InvoiceLine line;
+  line.key.kind = columns.enumerator<InvoiceLineKind>();
+  line.key.project = columns.text();
+  line.key.environment = columns.text();
+  line.key.model = columns.text();
+  line.key.purchase_model = columns.enumerator<PurchaseModel>();
+  line.key.tariff = columns.enumerator<Tariff>();
+  line.key.window = columns.text();
+  line.key.per_task = columns.integer() != 0;
+  line.key.unit_price = columns.money(currency);
+  line.milli_ce_ms = columns.integer();
+  line.tasks = columns.integer();
+  line.list = columns.money(currency);
+  line.net = columns.money(currency);
+  line.payable = columns.money(currency);
+  LOAM_CHECK(columns.done("an invoice line"));
+  return line;
+}
+
+Result<TaxLine> read_tax(const Statement& statement, Currency currency) {
+  Columns columns(statement);
+  TaxLine tax;
+  tax.name = columns.text();
+  tax.parts_per_million = columns.integer();
+  tax.base = columns.money(currency);
+  tax.amount = columns.money(currency);
+  LOAM_CHECK(columns.done("an invoice tax"));
+  return tax;
+}
+
+Result<TransactionRow> read_transaction(const Statement& statement) {
+  Columns columns(statement);
+  TransactionRow row;
+  row.transaction.id = columns.id<TransactionId>();
+  row.at = columns.instant();
+  row.transaction.kind = columns.enumerator<TransactionKind>();
+  row.transaction.tenant = columns.id<TenantId>();
+  row.transaction.task = columns.id<TaskId>();
+  row.transaction.note = columns.text();
+  LOAM_CHECK(columns.done("transaction " + row.transaction.id.text()));
+  return row;
+}
+
+Result<Posting> read_posting(const Statement& statement) {
+  Columns columns(statement);
+  Posting posting;
+  posting.account.kind = columns.enumerator<AccountKind>();
+  posting.account.tenant = columns.id<TenantId>();
+  posting.account.currency = columns.currency();
+  posting.amount = columns.money(posting.account.currency);
+  LOAM_CHECK(columns.done("a posting"));
+  return posting;
+}
+
+}  // namespace
+
+Result<std::vector<InvoiceRow>> Queries::invoices(const InvoiceFilter& filter) {
+  if (filter.limit < 1 || filter.limit > page_max)
+    return invalid("a page of " + std::to_string(filter.limit) + " invoices", "ask for 1 to 1000");
+  const auto optional_number = [](auto id) {
+    return id.valid() ? std::optional(number(id)) : std::optional<std::int64_t>();
+  };
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query, database->prepare(
+                      "SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, "
+                      "subtotal, total FROM invoices WHERE (?1 IS NULL OR tenant_id = ?1) AND "
+                      "(?2 IS NULL OR id < ?2) AND (?3 IS NULL OR id = ?3) "
+                      "ORDER BY id DESC LIMIT ?4"));
+  query.bind_all(optional_number(filter.tenant), optional_number(filter.before),
+                 optional_number(filter.only), filter.limit);
+  LOAM_TRY(rows, read_all(query, read_invoice));
+  LOAM_TRY(lines, database->prepare(
+                      "SELECT kind, project, environment, model, purchase_model, tariff, "
+                      "price_window, per_task, unit_price, milli_ce_ms, tasks, list, net, payable "
+                      "FROM invoice_lines WHERE invoice_id = ? ORDER BY position"));
+  LOAM_TRY(taxes, database->prepare("SELECT name, parts_per_million, base, amount FROM "
+                                    "invoice_taxes WHERE invoice_id = ? ORDER BY position"));
+  for (InvoiceRow& row : rows) {
+    lines.bind_all(number(row.invoice.id));
+    LOAM_TRY(found, read_all(lines, [&](const Statement& statement) {
+               return read_line(statement, row.invoice.currency);
+             }));
+    row.invoice.lines = std::move(found);
+    lines.reset();
+    taxes.bind_all(number(row.invoice.id));
+    LOAM_TRY(taxed, read_all(taxes, [&](const Statement& statement) {
+               return read_tax(statement, row.invoice.currency);
+             }));
+    row.invoice.taxes = std::move(taxed);
+    taxes.reset();
+  }
+  return rows;
+}
+
+Result<std::vector<TransactionRow>> Queries::transactions(TenantId tenant, TransactionId after,
+                                                          std::int64_t limit) {
+  if (limit < 1 || limit > page_max)
+    return invalid("a page of " + std::to_string(limit) + " transactions", "ask for 1 to 1000");
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query, database->prepare(
+                      "SELECT id, at_ms, kind, tenant_id, task_id, note FROM transactions WHERE "
+                      "tenant_id = ?1 AND (?2 IS NULL OR id < ?2) ORDER BY id DESC LIMIT ?3"));
+  query.bind_all(number(tenant),
+                 after.valid() ? std::optional(number(after)) : std::optional<std::int64_t>(),
+                 limit);
+  LOAM_TRY(rows, read_all(query, read_transaction));
+  LOAM_TRY(postings, database->prepare("SELECT kind, tenant_id, currency, amount FROM postings "
+                                       "WHERE transaction_id = ? ORDER BY position"));
+  for (TransactionRow& row : rows) {
+    postings.bind_all(number(row.transaction.id));
+    LOAM_TRY(found, read_all(postings, read_posting));
+    row.transaction.postings = std::move(found);
+    postings.reset();
+  }
+  return rows;
+}
+
+}  // namespace loam::store
