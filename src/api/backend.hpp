@@ -69,6 +69,11 @@ struct InvoiceRecord {
   Invoice invoice;
 };
 
+struct CreditNoteRecord {
+  Instant issued_at;
+  CreditNote note;
+};
+
 // ---- logs, devices, health ---------------------------------------------------------------
 
 enum class LogStream { out, err };
@@ -136,6 +141,12 @@ class Backend {
   virtual Result<std::vector<InvoiceRecord>> invoices(std::optional<TenantId> tenant,
                                                       InvoiceId before, std::int64_t limit) = 0;
   virtual Result<std::optional<InvoiceRecord>> invoice(InvoiceId id) = 0;
+  virtual Result<std::vector<CreditNoteRecord>> credit_notes(InvoiceId invoice) = 0;
+  // Of one budget, newest first.
+  virtual Result<std::vector<BudgetNotice>> budget_notices(const std::string& budget,
+                                                           std::int64_t limit) = 0;
+  // Whether the settings let notices be sent there; the error says why not.
+  virtual Result<void> channel_allowed(const std::string& channel) = 0;
 
   // At most `bytes_max` from `offset` on. No log yet is an empty piece, no error.
   virtual Result<LogPiece> read_log(TaskId task, LogStream stream, std::int64_t offset,

@@ -417,6 +417,38 @@ Result<InvoiceView> Client::issue_invoice(const std::string& tenant, const std::
                                    key);
 }
 
+Result<CreditNoteView> Client::credit_invoice(const std::string& id, const CreditRequest& request,
+                                              const std::string& key) {
+  LOAM_TRY(part, segment("invoice id", id));
+  return core_->write<CreditNoteView>(Method::post, "/v1/invoices/" + part + "/credit",
+                                      to_json(request), key);
+}
+
+Result<BudgetList> Client::budgets() {
+  return core_->get<BudgetList>("/v1/budgets");
+}
+
+Result<BudgetView> Client::budget(const std::string& name) {
+  LOAM_TRY(part, segment("budget", name));
+  return core_->get<BudgetView>("/v1/budgets/" + part);
+}
+
+Result<BudgetView> Client::set_budget(const BudgetRequest& request, const std::string& key) {
+  return core_->write<BudgetView>(Method::post, "/v1/budgets", to_json(request), key);
+}
+
+Result<BudgetView> Client::remove_budget(const std::string& name, const std::string& key) {
+  LOAM_TRY(part, segment("budget", name));
+  return core_->write<BudgetView>(Method::del, "/v1/budgets/" + part, "", key);
+}
+
+Result<BudgetView> Client::answer_budget(const std::string& name, const BudgetAnswer& answer,
+                                         const std::string& key) {
+  LOAM_TRY(part, segment("budget", name));
+  return core_->write<BudgetView>(Method::post, "/v1/budgets/" + part + "/answer", to_json(answer),
+                                  key);
+}
+
 Result<LedgerView> Client::ledger(const std::string& tenant, const std::string& after) {
   http::Request request = core_->request(Method::get, "/v1/ledger");
   add_query(request, "tenant", tenant);

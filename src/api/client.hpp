@@ -121,6 +121,15 @@ class Client {
   Result<InvoiceList> invoices(const std::string& tenant = {}, const std::string& after = {});
   Result<InvoiceView> invoice(const std::string& id);
   Result<InvoiceView> issue_invoice(const std::string& tenant, const std::string& key = {});
+  Result<CreditNoteView> credit_invoice(const std::string& id, const CreditRequest& request,
+                                        const std::string& key = {});
+
+  Result<BudgetList> budgets();
+  Result<BudgetView> budget(const std::string& name);
+  Result<BudgetView> set_budget(const BudgetRequest& request, const std::string& key = {});
+  Result<BudgetView> remove_budget(const std::string& name, const std::string& key = {});
+  Result<BudgetView> answer_budget(const std::string& name, const BudgetAnswer& answer,
+                                   const std::string& key = {});
   Result<LedgerView> ledger(const std::string& tenant, const std::string& after = {});
 
   Result<TokenList> tokens();

@@ -47,6 +47,12 @@ LOAM_API_HANDLER(list_invoices);
 LOAM_API_HANDLER(show_invoice);
 LOAM_API_HANDLER(issue_invoice);
 LOAM_API_HANDLER(ledger);
+LOAM_API_HANDLER(credit_invoice);
+LOAM_API_HANDLER(list_budgets);
+LOAM_API_HANDLER(show_budget);
+LOAM_API_HANDLER(set_budget);
+LOAM_API_HANDLER(remove_budget);
+LOAM_API_HANDLER(answer_budget);
 #undef LOAM_API_HANDLER
 
 }  // namespace loam::api::handlers

@@ -53,7 +53,10 @@ Result<std::string> invoice_json(Call& call, const std::string& id_text) {
     owner = tenant_name(state, record->invoice.tenant);
   });
   if (call.caller.role == Role::member && owner != call.caller.tenant) return missing;
-  return to_json(view_of(*record, owner));
+  InvoiceView view = view_of(*record, owner);
+  LOAM_TRY(notes, call.backend().credit_notes(*id));
+  for (const CreditNoteRecord& note : notes) view.credits.push_back(view_of(note));
+  return to_json(view);
 }
 
 }  // namespace
@@ -210,6 +213,34 @@ void issue_invoice(const CallPtr& call) {
       IssueInvoice{tenant->id},
       [call](const std::string& subject) { return invoice_json(*call, subject); },
       [](const std::string& subject) { return "/v1/invoices/" + subject; });
+}
+
+void credit_invoice(const CallPtr& call) {
+  const auto command = [&]() -> Result<CreditInvoice> {
+    LOAM_TRY(request, body_of<CreditRequest>(*call));
+    const std::string id_text = call->parameter("id");
+    const Error missing{ErrorKind::not_found, "there is no invoice " + id_text,
+                        "see the invoices with: loam invoice list"};
+    const auto id = InvoiceId::parse(id_text);
+    if (!id) return missing;
+    LOAM_TRY(record, call->backend().invoice(*id));
+    if (!record) return missing;
+    CreditInvoice asked{*id, std::nullopt, request.reason};
+    if (request.amount) {
+      LOAM_TRY(amount, Money::parse(*request.amount, record->invoice.currency));
+      asked.net = amount;
+    }
+    return asked;
+  }();
+  if (!command) return call->fail(command.error());
+  const InvoiceId invoice = command->invoice;
+  call->post(*command, [call, invoice](const std::string& subject) -> Result<std::string> {
+    LOAM_TRY(notes, call->backend().credit_notes(invoice));
+    for (const CreditNoteRecord& note : notes) {
+      if (note.note.id.text() == subject) return to_json(view_of(note));
+    }
+    return Error{ErrorKind::internal, "the credit note " + subject + " cannot be read", {}};
+  });
 }
 
 void ledger(const CallPtr& call) {

@@ -10,10 +10,12 @@
 namespace loam::api {
 
 // Every shape of the API by name: requests, then what is answered.
-#define LOAM_API_REQUESTS(X) \
-  X(TaskRequest)             \
-  X(TenantRequest)           \
-  X(TenantPatch) X(TopUpRequest) X(RateRequest) X(InvoiceRequest) X(TokenRequest) X(BackupRequest)
+#define LOAM_API_REQUESTS(X)                                                        \
+  X(TaskRequest)                                                                    \
+  X(TenantRequest)                                                                  \
+  X(TenantPatch)                                                                    \
+  X(TopUpRequest) X(RateRequest) X(InvoiceRequest) X(TokenRequest) X(BackupRequest) \
+      X(CreditRequest) X(BudgetRequest) X(BudgetAnswer)
 #define LOAM_API_VIEWS(X) \
   X(HealthView)           \
   X(WhoAmIView)           \
@@ -32,6 +34,9 @@ namespace loam::api {
   X(InvoiceView)          \
   X(InvoiceList)          \
   X(LedgerView)           \
+  X(CreditNoteView)       \
+  X(BudgetView)           \
+  X(BudgetList)           \
   X(TokenView) X(TokenList) X(BackupView) X(ReloadView) X(TopView) X(Problem)
 
 // The JSON text of a shape, members in the order of its declaration: also what `--json` prints.

@@ -88,6 +88,7 @@ struct Schemas {
   LOAM_API_SCHEMA(BillLine)
   LOAM_API_SCHEMA(InvoiceLineView)
   LOAM_API_SCHEMA(TaxLineView)
+  LOAM_API_SCHEMA(BudgetNoticeView)
   LOAM_API_SCHEMA(LedgerEntry)
   LOAM_API_SCHEMA(PostingView)
 #undef LOAM_API_SCHEMA

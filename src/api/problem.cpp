@@ -83,6 +83,7 @@ int status_of(RejectCode code) noexcept {
     case RejectCode::key_reused:
       return 422;
     case RejectCode::quota_exceeded:
+    case RejectCode::budget_exceeded:
       return 429;
   }
   return 500;
@@ -98,6 +99,7 @@ ErrorKind kind_of(RejectCode code) noexcept {
       return ErrorKind::not_found;
     case RejectCode::does_not_fit:
     case RejectCode::quota_exceeded:
+    case RejectCode::budget_exceeded:
     case RejectCode::insufficient_funds:
       return ErrorKind::exhausted;
     case RejectCode::not_sold:

@@ -158,6 +158,28 @@ Result<RateCard> card_of(const RateRequest& asked) {
   return card;
 }
 
+Result<Budget> budget_of(const BudgetRequest& asked, TenantId tenant, Currency currency) {
+  const auto money = [&](std::string_view text) { return Money::parse(text, currency); };
+  const auto threshold = [](std::string_view text) -> Result<BasisPoints> {
+    LOAM_TRY(value, parse_decimal(text, 2, 1'000'000, "threshold in %"));
+    return BasisPoints{value};
+  };
+  Budget budget;
+  budget.name = asked.name;
+  budget.scope = {tenant, asked.project, asked.environment, asked.model};
+  budget.monthly = Money::zero(currency);
+  LOAM_CHECK(take("monthly", asked.monthly, budget.monthly, money));
+  budget.zone = asked.zone;
+  LOAM_CHECK(take("remind_percent", asked.remind_percent, budget.remind_at, threshold));
+  LOAM_CHECK(take("limit_percent", asked.limit_percent, budget.limit_at, threshold));
+  LOAM_CHECK(take("approve_percent", asked.approve_percent, budget.approve_at, threshold));
+  LOAM_CHECK(take("running", asked.running, budget.running, parse_enumerator<RunningPolicy>));
+  budget.hard = asked.hard;
+  LOAM_CHECK(take("approval_wait", asked.approval_wait, budget.approval_wait, parse_duration));
+  budget.channels = asked.channels;
+  return budget;
+}
+
 Result<Money> amount_of(const TopUpRequest& asked, Currency currency) {
   auto amount = Money::parse(asked.amount, currency);
   if (!amount) return in_field("amount", amount.error());

@@ -24,6 +24,7 @@ Result<TenantSpec> spec_of(const TenantRequest& request);
 Result<TenantSpec> patched(TenantSpec present, const TenantPatch& patch);
 // effective_from 0: from the decision on.
 Result<RateCard> card_of(const RateRequest& request);
+Result<Budget> budget_of(const BudgetRequest& request, TenantId tenant, Currency currency);
 Result<Money> amount_of(const TopUpRequest& request, Currency currency);
 // "waiting,running"; empty text gives none.
 Result<std::vector<TaskState>> parse_states(std::string_view text);

@@ -384,6 +384,26 @@ struct TaxLineView {
 };
 BOOST_DESCRIBE_STRUCT(TaxLineView, (), (name, percent, base, amount))
 
+// POST /v1/invoices/{id}/credit.
+struct CreditRequest {
+  std::optional<std::string> amount;  // before tax; default: all that is left
+  std::string reason;
+};
+BOOST_DESCRIBE_STRUCT(CreditRequest, (), (amount, reason))
+
+struct CreditNoteView {
+  std::string id;
+  std::string invoice;
+  std::string currency;
+  std::string issued_at;
+  std::string net;
+  std::string tax;
+  std::string total;
+  std::string reason;
+};
+BOOST_DESCRIBE_STRUCT(CreditNoteView, (),
+                      (id, invoice, currency, issued_at, net, tax, total, reason))
+
 struct InvoiceView {
   std::string id;
   std::string tenant;
@@ -395,9 +415,11 @@ struct InvoiceView {
   std::string subtotal;
   std::vector<TaxLineView> taxes;
   std::string total;
+  std::vector<CreditNoteView> credits;  // given back since; only where one invoice is shown
 };
 BOOST_DESCRIBE_STRUCT(InvoiceView, (),
-                      (id, tenant, currency, from, to, issued_at, lines, subtotal, taxes, total))
+                      (id, tenant, currency, from, to, issued_at, lines, subtotal, taxes, total,
+                       credits))
 
 struct InvoiceList {
   std::vector<InvoiceView> invoices;  // newest first
@@ -430,6 +452,80 @@ struct LedgerView {
   std::string next;                  // pass as ?after= for the following page; empty at the end
 };
 BOOST_DESCRIBE_STRUCT(LedgerView, (), (tenant, currency, wallet, held, entries, next))
+
+// POST /v1/budgets: a new budget, or other terms for the one of that name.
+struct BudgetRequest {
+  std::string name;
+  std::string tenant;
+  std::optional<std::string> project;
+  std::optional<std::string> environment;
+  std::optional<std::string> model;
+  std::string monthly;  // in the tenant's currency
+  std::string zone = "UTC";
+  std::string remind_percent = "80";
+  std::string limit_percent = "100";
+  std::string approve_percent = "120";
+  std::string running = "let_run";    // or stop: what becomes of running tasks at the limit
+  bool hard = true;                   // denies where what was spent cannot be known
+  std::string approval_wait = "24h";  // after which an unanswered request expires
+  std::vector<std::string> channels;  // http://HOST:PORT/PATH, command:/PATH
+};
+BOOST_DESCRIBE_STRUCT(BudgetRequest, (),
+                      (name, tenant, project, environment, model, monthly, zone, remind_percent,
+                       limit_percent, approve_percent, running, hard, approval_wait, channels))
+
+// POST /v1/budgets/{name}/answer: to its open request for approval.
+struct BudgetAnswer {
+  bool approve = false;
+  std::optional<std::string> until;  // UTC instant; with approve
+  std::optional<std::string> limit;  // the new limit of the month; with approve
+};
+BOOST_DESCRIBE_STRUCT(BudgetAnswer, (), (approve, until, limit))
+
+struct BudgetNoticeView {
+  std::string at;
+  std::string kind;
+  std::string spent;
+  std::string limit;
+  std::string words;
+};
+BOOST_DESCRIBE_STRUCT(BudgetNoticeView, (), (at, kind, spent, limit, words))
+
+struct BudgetView {
+  std::string name;
+  std::string tenant;
+  std::optional<std::string> project;
+  std::optional<std::string> environment;
+  std::optional<std::string> model;
+  std::string currency;
+  std::string monthly;
+  std::string zone;
+  std::string remind_percent;
+  std::string limit_percent;
+  std::string approve_percent;
+  std::string running;
+  bool hard = true;
+  std::string approval_wait;
+  std::vector<std::string> channels;
+  std::string spent;     // this month, taxes included
+  std::string reserved;  // held for its tasks
+  std::string available;
+  std::string limit;  // in force
+  bool request_open = false;
+  std::optional<std::string> approved_by;
+  std::optional<std::string> approved_until;
+  std::vector<BudgetNoticeView> notices;  // newest first; only where one budget is shown
+};
+BOOST_DESCRIBE_STRUCT(BudgetView, (),
+                      (name, tenant, project, environment, model, currency, monthly, zone,
+                       remind_percent, limit_percent, approve_percent, running, hard, approval_wait,
+                       channels, spent, reserved, available, limit, request_open, approved_by,
+                       approved_until, notices))
+
+struct BudgetList {
+  std::vector<BudgetView> budgets;  // by name
+};
+BOOST_DESCRIBE_STRUCT(BudgetList, (), (budgets))
 
 struct TokenRequest {
   std::string name;

@@ -270,6 +270,55 @@ RateView view_of(const RateCard& card) {
           card.terms};
 }
 
+CreditNoteView view_of(const CreditNoteRecord& record) {
+  const CreditNote& note = record.note;
+  return {note.id.text(),
+          note.invoice.text(),
+          std::string(note.currency.code()),
+          to_text(record.issued_at),
+          amount_text(note.net),
+          amount_text(note.total - note.net),
+          amount_text(note.total),
+          note.reason};
+}
+
+BudgetNoticeView view_of(const BudgetNotice& notice) {
+  return {to_text(notice.at), word(notice.kind), amount_text(notice.spent),
+          amount_text(notice.limit), notice.words};
+}
+
+BudgetView budget_view(const engine::State& state, Instant now, const std::string& name) {
+  const Budget& budget = state.budgets.budget(name);
+  const auto standing = state.budgets.standing(name, now);
+  const auto share = [](BasisPoints of) { return decimal_text(of.value, 2); };
+  BudgetView view;
+  view.name = name;
+  view.tenant = tenant_name(state, budget.scope.tenant);
+  view.project = budget.scope.project;
+  view.environment = budget.scope.environment;
+  view.model = budget.scope.model;
+  view.currency = std::string(budget.monthly.currency().code());
+  view.monthly = amount_text(budget.monthly);
+  view.zone = budget.zone;
+  view.remind_percent = share(budget.remind_at);
+  view.limit_percent = share(budget.limit_at);
+  view.approve_percent = share(budget.approve_at);
+  view.running = word(budget.running);
+  view.hard = budget.hard;
+  view.approval_wait = to_text(budget.approval_wait);
+  view.channels = budget.channels;
+  view.spent = amount_text(standing.spent);
+  view.reserved = amount_text(standing.reserved);
+  view.available = amount_text(standing.available);
+  view.limit = amount_text(standing.limit);
+  view.request_open = standing.request_open;
+  if (const auto approval = state.budgets.approval(name)) {
+    view.approved_by = approval->by;
+    view.approved_until = to_text(approval->until);
+  }
+  return view;
+}
+
 InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant) {
   const Invoice& invoice = record.invoice;
   InvoiceView view;

@@ -32,6 +32,10 @@ DeviceView view_of(const engine::State& state, const Device& device);
 DeviceView view_of(const RefusedDevice& device);
 TenantView view_of(const engine::State& state, const Tenant& tenant);
 RateView view_of(const RateCard& card);
+CreditNoteView view_of(const CreditNoteRecord& record);
+BudgetNoticeView view_of(const BudgetNotice& notice);
+// Requires a budget of that name.
+BudgetView budget_view(const engine::State& state, Instant now, const std::string& name);
 InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant);
 LedgerEntry view_of(const TransactionRecord& record);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "billing/csv.hpp"
 
 namespace loam::billing {
 namespace {
@@ -37,6 +38,14 @@ const char* name_of(BudgetNoticeKind kind) noexcept {
       return "approval_expired";
   }
   return "?";
+}
+
+std::string to_json(const BudgetNotice& notice) {
+  return "{\"budget\":" + json_string(notice.budget) + ",\"kind\":\"" + name_of(notice.kind) +
+         "\",\"at\":\"" + loam::to_text(notice.at) + "\",\"currency\":\"" +
+         std::string(notice.spent.currency().code()) + "\",\"spent\":\"" +
+         amount_text(notice.spent) + "\",\"limit\":\"" + amount_text(notice.limit) +
+         "\",\"words\":" + json_string(notice.words) + "}";
 }
 
 Result<Zone> BudgetBook::check(const Budget& budget) {

@@ -15,6 +15,8 @@
 namespace loam::billing {
 
 const char* name_of(BudgetNoticeKind kind) noexcept;
+// A notice as it is sent: one JSON object.
+std::string to_json(const BudgetNotice& notice);
 
 // What a book knows of one budget, for a snapshot.
 struct BudgetReserve {

@@ -60,7 +60,14 @@ Result<void> Tables::add(PriceTable table) {
   LOAM_CHECK(check(table));
   all_.push_back(std::make_shared<const PriceTable>(std::move(table)));
   by_currency_[all_.back()->card().currency].push_back(all_.back());
+  sells_spot_ = sells_spot_ || all_.back()->terms().spot.sold;
   return {};
+}
+
+std::vector<Currency> Tables::currencies() const {
+  std::vector<Currency> known;
+  for (const auto& [currency, versions] : by_currency_) known.push_back(currency);
+  return known;
 }
 
 const std::vector<std::shared_ptr<const PriceTable>>& Tables::of(Currency currency) const {

@@ -33,6 +33,8 @@ class Tables {
   // Of one currency, by effective date.
   const std::vector<std::shared_ptr<const PriceTable>>& of(Currency currency) const;
 
+  std::vector<Currency> currencies() const;
+  bool sells_spot() const { return sells_spot_; }   // some card does, at some time
   const SpotSeries* spot(Currency currency) const;  // nullptr before its first price
   void move_spot(Currency currency, Instant from, Money price) {
     spot_[currency].move(from, price);
@@ -42,6 +44,7 @@ class Tables {
   std::vector<std::shared_ptr<const PriceTable>> all_;
   std::map<Currency, std::vector<std::shared_ptr<const PriceTable>>> by_currency_;
   std::map<Currency, SpotSeries> spot_;
+  bool sells_spot_ = false;
 };
 
 enum class Meter : std::uint8_t { compute, storage, backup, network };

@@ -51,6 +51,26 @@ struct IssueInvoice {
   TenantId tenant;
 };
 
+// `net` before tax; nothing: all that is left of the invoice.
+struct CreditInvoice {
+  InvoiceId invoice;
+  std::optional<Money> net;
+  std::string reason;
+};
+// A new budget, or other terms for the one of that name.
+struct SetBudget {
+  Budget budget;
+};
+struct RemoveBudget {
+  std::string name;
+};
+// Answers a budget's open request.
+struct AnswerBudget {
+  std::string name;
+  bool approve = false;
+  Approval approval;  // who answers; the rest where approved
+};
+
 // What a tenant asks.
 struct SubmitTask {
   TenantId tenant;
@@ -93,10 +113,11 @@ struct SchedulePass {};  // one placement at most; repeat while it gives events
 struct TimePassed {};    // one due timer at most; repeat while it gives events
 struct EndLost {};       // one lease on a lost device at most; repeat while it gives events
 
-using Command = std::variant<AttachNode, AttachDevice, ReportDeviceHealth, DrainDevice,
-                             CreateTenant, ChangeTenant, PublishRateCard, TopUp, IssueInvoice,
-                             SubmitTask, StopTask, PauseTask, ResumeTask, ReportStarted,
-                             ReportEnded, SchedulePass, TimePassed, EndLost>;
+using Command =
+    std::variant<AttachNode, AttachDevice, ReportDeviceHealth, DrainDevice, CreateTenant,
+                 ChangeTenant, PublishRateCard, TopUp, IssueInvoice, SubmitTask, StopTask,
+                 PauseTask, ResumeTask, ReportStarted, ReportEnded, SchedulePass, TimePassed,
+                 EndLost, CreditInvoice, SetBudget, RemoveBudget, AnswerBudget>;
 
 // An idempotency key with its owner; empty key: none was sent.
 struct RequestKey {
@@ -108,8 +129,8 @@ struct RequestKey {
 // Why a command was refused: the code is stable, the words are for people.
 BOOST_DEFINE_ENUM_CLASS(RejectCode, invalid_argument, not_found, name_taken, no_such_tenant,
                         no_such_device, does_not_fit, quota_exceeded, insufficient_funds,
-                        no_rate_card, not_sold, unsupported_field, wrong_state, stale_epoch,
-                        duplicate_report, key_reused, nothing_to_invoice)
+                        no_rate_card, not_sold, budget_exceeded, unsupported_field, wrong_state,
+                        stale_epoch, duplicate_report, key_reused, nothing_to_invoice)
 
 struct Reject {
   RejectCode code = RejectCode::invalid_argument;

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "domain/budget.hpp"
 #include "domain/device.hpp"
 #include "domain/ids.hpp"
 #include "domain/lease.hpp"
@@ -178,6 +179,56 @@ struct InvoiceIssued {
 };
 BOOST_DESCRIBE_STRUCT(InvoiceIssued, (), (invoice))
 
+struct CreditNoteIssued {
+  LOAM_EVENT("credit_note_issued", 1)
+  CreditNote note;
+};
+BOOST_DESCRIBE_STRUCT(CreditNoteIssued, (), (note))
+
+// The price of spot moved, from what was offered and wanted.
+struct SpotPriceMoved {
+  LOAM_EVENT("spot_price_moved", 1)
+  Currency currency;
+  Money price;  // per CE-hour
+  MilliCe supply;
+  MilliCe demand;
+};
+BOOST_DESCRIBE_STRUCT(SpotPriceMoved, (), (currency, price, supply, demand))
+
+// A card was published, and the holds of a currency's tasks up to `through` cover it now.
+struct HoldsReviewed {
+  LOAM_EVENT("holds_reviewed", 1)
+  Currency currency;
+  TaskId through;  // none: of all
+};
+BOOST_DESCRIBE_STRUCT(HoldsReviewed, (), (currency, through))
+
+// A new budget, or other terms for one.
+struct BudgetSet {
+  LOAM_EVENT("budget_set", 1)
+  Budget budget;
+};
+BOOST_DESCRIBE_STRUCT(BudgetSet, (), (budget))
+
+struct BudgetRemoved {
+  LOAM_EVENT("budget_removed", 1)
+  std::string name;
+};
+BOOST_DESCRIBE_STRUCT(BudgetRemoved, (), (name))
+
+struct BudgetNoticed {
+  LOAM_EVENT("budget_noticed", 1)
+  BudgetNotice notice;
+};
+BOOST_DESCRIBE_STRUCT(BudgetNoticed, (), (notice))
+
+struct BudgetApproved {
+  LOAM_EVENT("budget_approved", 1)
+  std::string name;
+  Approval approval;
+};
+BOOST_DESCRIBE_STRUCT(BudgetApproved, (), (name, approval))
+
 // A write with an idempotency key took effect: the same key again gives the same answer.
 struct RequestRecorded {
   LOAM_EVENT("request_recorded", 1)
@@ -198,11 +249,12 @@ BOOST_DESCRIBE_STRUCT(RequestsForgotten, (), (before))
 
 #undef LOAM_EVENT
 
-using Event =
-    std::variant<NodeAttached, DeviceAttached, DeviceHealthChanged, DeviceDrainChanged,
-                 TenantCreated, TenantChanged, RateCardPublished, TransactionPosted, TaskAccepted,
-                 LeaseGranted, AttemptStarted, StopRequested, UsageRated, LeaseEnded, TaskRequeued,
-                 TaskPaused, TaskFinished, InvoiceIssued, RequestRecorded, RequestsForgotten>;
+using Event = std::variant<NodeAttached, DeviceAttached, DeviceHealthChanged, DeviceDrainChanged,
+                           TenantCreated, TenantChanged, RateCardPublished, TransactionPosted,
+                           TaskAccepted, LeaseGranted, AttemptStarted, StopRequested, UsageRated,
+                           LeaseEnded, TaskRequeued, TaskPaused, TaskFinished, InvoiceIssued,
+                           RequestRecorded, RequestsForgotten, CreditNoteIssued, SpotPriceMoved,
+                           HoldsReviewed, BudgetSet, BudgetRemoved, BudgetNoticed, BudgetApproved>;
 
 // Who caused an event: the issuer vouches for the subject ("socket" + "uid:0", "token" + "ci").
 struct Actor {

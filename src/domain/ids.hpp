@@ -35,6 +35,9 @@ struct TransactionTag {
 struct InvoiceTag {
   static constexpr const char* prefix = "inv-";
 };
+struct CreditNoteTag {
+  static constexpr const char* prefix = "cn-";
+};
 
 using DeviceId = Id<DeviceTag>;
 using NodeId = Id<NodeTag>;
@@ -46,6 +49,7 @@ using RateCardId = Id<RateCardTag>;
 using UsageId = Id<UsageTag>;
 using TransactionId = Id<TransactionTag>;
 using InvoiceId = Id<InvoiceTag>;
+using CreditNoteId = Id<CreditNoteTag>;
 
 // Counts the leases of one task; a report with an older epoch than the task's changes nothing.
 struct Epoch {

@@ -127,4 +127,19 @@ struct Invoice {
 };
 BOOST_DESCRIBE_STRUCT(Invoice, (), (id, tenant, currency, from, to, lines, subtotal, taxes, total))
 
+// Gives back a part of an invoice, or all that is left of it. Immutable; numbered without gaps.
+struct CreditNote {
+  CreditNoteId id;
+  InvoiceId invoice;
+  TenantId tenant;
+  Currency currency;
+  Money net;  // above zero; before tax
+  std::vector<TaxLine> taxes;
+  Money total;
+  std::string reason;
+
+  friend bool operator==(const CreditNote&, const CreditNote&) = default;
+};
+BOOST_DESCRIBE_STRUCT(CreditNote, (), (id, invoice, tenant, currency, net, taxes, total, reason))
+
 }  // namespace loam

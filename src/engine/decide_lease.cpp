@@ -26,6 +26,7 @@ Decision stale(LeaseId id) {
 bool grant(Draft& draft, const Task& task, const std::vector<schedule::UnitPlacement>& places) {
   const State& state = draft.state();
   const Tenant& tenant = state.tenant(task.tenant);
+  if (state.budgets.holds_back(tenant.id, task.spec.attribution, draft.now())) return false;
   const billing::PriceTable* table = state.rates.at(tenant.spec.currency, draft.now());
   LOAM_ASSERT(table != nullptr);  // there was one at submission
   const Duration rest = task.spec.limit - task.run_time;
@@ -54,7 +55,7 @@ bool grant(Draft& draft, const Task& task, const std::vector<schedule::UnitPlace
     for (const schedule::Placement& slice : place.slices)
       granted.slices.push_back({slice.device, slice.share, slice.memory});
     granted.isolation = isolation_of(place);
-    granted.purchase_model = task.spec.purchase_model;
+    granted.purchase_model = model_now(state, draft.now(), tenant, task.spec, unit.ce);
     granted.cpu = place.hosts.front().cpu;
     granted.host_memory = place.hosts.front().memory;
     granted.ce = unit.ce;
@@ -187,6 +188,15 @@ Money meter(Draft& draft, Lease& lease, Money& held, Instant to) {
 
 namespace {
 
+// What an interrupted piece of spot costs is the card's rule.
+void give_back_interrupted(Draft& draft, Lease& lease, Money& held) {
+  const State& state = draft.state();
+  const billing::Terms terms = billing::terms_of(state.tasks.at(lease.task).spec, lease);
+  book(draft, lease, held,
+       billing::give_back_interrupted(lease, terms, payer_of(state.tenant(lease.tenant)),
+                                      state.rates));
+}
+
 // Prices published since the hold was made may have outgrown it: sets more aside while there is
 // some, else has the attempt stopped while its stopping is still covered for the most part.
 void keep_covered(Draft& draft, const Lease& lease, Money held, Money paid_from_wallet) {
@@ -228,6 +238,9 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
     // A report may come after its time was rated: then the rating goes back.
     ended_at = std::max(ended_at, lease.started_at);
     meter(draft, lease, held, ended_at);
+    const bool interrupted = lease.stopping == StopReason::preempted;
+    if (interrupted && lease.purchase_model == PurchaseModel::spot)
+      give_back_interrupted(draft, lease, held);
   }
   const AttemptVerdict verdict = verdict_on(lease, ending);
   draft.add(LeaseEnded{lease.id, ended_at, ending.device_time, ending.memory_peak, verdict});
@@ -319,7 +332,11 @@ Decision decide_on(const State& state, Instant now, const TimePassed&) {
     }
     if (count > 0) draft.add(RequestsForgotten{before});
   }
-  if (state.timers.empty() || state.timers.begin()->first > now) return draft.done();
+  if (state.timers.empty() || state.timers.begin()->first > now) {
+    if (draft.empty() && !review_holds(draft) && !move_spot(draft) && !tell_budget(draft))
+      end_by_budget(draft);
+    return draft.done();
+  }
   Lease lease = state.leases.at(state.timers.begin()->second);
   if (lease.stopping == StopReason::none && lease.stop_at <= now) {
     draft.add(StopRequested{lease.id, StopReason::limit});

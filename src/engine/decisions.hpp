@@ -15,6 +15,7 @@ class Draft {
   Instant now() const { return now_; }
   NextIds& next() { return next_; }
   void add(Event event) { decision_.events.push_back(std::move(event)); }
+  bool empty() const { return decision_.events.empty(); }
   void subject(std::string text) { decision_.subject = std::move(text); }
 
   Decision done() { return std::move(decision_); }
@@ -37,6 +38,10 @@ Decision decide_on(const State&, Instant, const ChangeTenant&);
 Decision decide_on(const State&, Instant, const PublishRateCard&);
 Decision decide_on(const State&, Instant, const TopUp&);
 Decision decide_on(const State&, Instant, const IssueInvoice&);
+Decision decide_on(const State&, Instant, const CreditInvoice&);
+Decision decide_on(const State&, Instant, const SetBudget&);
+Decision decide_on(const State&, Instant, const RemoveBudget&);
+Decision decide_on(const State&, Instant, const AnswerBudget&);
 // By a tenant.
 Decision decide_on(const State&, Instant, const SubmitTask&);
 Decision decide_on(const State&, Instant, const StopTask&);
@@ -68,5 +73,15 @@ void end_lease(Draft& draft, const Lease& lease, const Ending& ending);
 // `lease` (a copy) and the draft's idea of what is held along. Returns what the hold did not cover,
 // which the wallet paid.
 Money meter(Draft& draft, Lease& lease, Money& held, Instant to);
+
+// What time brings to money, one step each; true where the draft has events now.
+// Holds of some tasks are raised to what a new card may cost, or their tasks are stopped.
+bool review_holds(Draft& draft);
+// The price of spot follows supply and demand.
+bool move_spot(Draft& draft);
+// The next notice of a budget.
+bool tell_budget(Draft& draft);
+// The next task that a budget ends.
+bool end_by_budget(Draft& draft);
 
 }  // namespace loam::engine

@@ -62,10 +62,41 @@ void hold_capacity(State& state, const Lease& lease, int sign) {
     state.pool.give_back(place);
   }
   tenant.ce_used += lease.ce * sign;
+  (lease.purchase_model == PurchaseModel::spot ? state.market.spot : state.market.firm) +=
+      lease.ce * sign;
+}
+
+// Around a change of a device: what it counts for while it is in service.
+MilliCe ready_ce(const Device& device) {
+  const bool ready = device.facts && device.health == DeviceHealth::healthy && !device.draining;
+  return ready ? device.facts->factors.general : MilliCe{0};
+}
+
+// What a waiting task wants of spot, in CE: what it asks, or its share of a device of the middle.
+void want_spot(State& state, const Task& task) {
+  const PurchaseModel model = task.spec.purchase_model;
+  if (model != PurchaseModel::spot && model != PurchaseModel::hybrid) return;
+  const ResourceRequest& request = task.spec.request;
+  MilliCe each = request.ce.value_or(MilliCe{0});
+  if (request.share && !state.devices.empty()) {
+    const auto devices = static_cast<std::int64_t>(state.devices.size());
+    each = MilliCe{state.market.ready.value / devices * request.share->value / whole_device.value};
+  }
+  const MilliCe all = each * request.devices * task.spec.gang;
+  state.market.wanted += all;
+  state.spot_waiting[task.id] = all;
+}
+
+void want_spot_no_more(State& state, TaskId id) {
+  const auto found = state.spot_waiting.find(id);
+  if (found == state.spot_waiting.end()) return;
+  state.market.wanted -= found->second;
+  state.spot_waiting.erase(found);
 }
 
 void leave_queue(State& state, const Task& task) {
   if (task.state != TaskState::waiting) return;
+  want_spot_no_more(state, task.id);
   --tenant_of(state, task.tenant).tasks_waiting;
   state.queue.remove(task.id, task.tenant);
 }
@@ -106,8 +137,10 @@ void apply(State& state, const Record&, const DeviceAttached& event) {
     state.nodes.at(event.node.value - 1).devices.push_back(event.device);
   }
   Device& device = state.devices[place];
+  state.market.ready -= ready_ce(device);
   device.facts = std::make_shared<const DeviceFacts>(event.facts);
   device.health = DeviceHealth::healthy;
+  state.market.ready += ready_ce(device);
   state.lost_in_use.erase(device.id);
   state.device_by_uuid[event.facts.uuid] = event.device;
   state.pool.refresh(device);
@@ -115,7 +148,9 @@ void apply(State& state, const Record&, const DeviceAttached& event) {
 
 void apply(State& state, const Record&, const DeviceHealthChanged& event) {
   Device& device = state.devices.at(event.device.value - 1);
+  state.market.ready -= ready_ce(device);
   device.health = event.health;
+  state.market.ready += ready_ce(device);
   const bool lost = event.health == DeviceHealth::lost;
   device.lost_at = lost ? event.seen_at : Instant{};
   if (lost && device.leases > 0) {
@@ -128,7 +163,9 @@ void apply(State& state, const Record&, const DeviceHealthChanged& event) {
 
 void apply(State& state, const Record&, const DeviceDrainChanged& event) {
   Device& device = state.devices.at(event.device.value - 1);
+  state.market.ready -= ready_ce(device);
   device.draining = event.draining;
+  state.market.ready += ready_ce(device);
   state.pool.refresh(device);
 }
 
@@ -149,11 +186,14 @@ void apply(State& state, const Record&, const RateCardPublished& event) {
   // It was checked when it was published, and when the journal was opened.
   auto table = billing::PriceTable::compile(event.card);
   LOAM_ASSERT(table.ok());
+  const Currency currency = event.card.currency;
+  const bool first = state.rates.of(currency).empty();
   const Result<void> added = state.rates.add(std::move(*table));
   LOAM_ASSERT(added.ok());
+  if (!first) state.reviews[currency] = TaskId{};
 }
 
-void apply(State& state, const Record&, const TransactionPosted& event) {
+void apply(State& state, const Record& record, const TransactionPosted& event) {
   const Transaction& transaction = event.transaction;
   state.next.transaction = transaction.id.value + 1;
   state.accounts.apply(transaction);
@@ -163,6 +203,16 @@ void apply(State& state, const Record&, const TransactionPosted& event) {
     if (posting.account.kind == AccountKind::held) task.held += posting.amount;
     if (posting.account.kind == AccountKind::revenue) task.charged += posting.amount;
   }
+  if (state.budgets.empty()) return;
+  // What leaves the wallet for good counts as spent, tax included; what is held as set aside.
+  Money spent = Money::zero(task.held.currency());
+  for (const Posting& posting : transaction.postings) {
+    if (posting.account.kind == AccountKind::revenue || posting.account.kind == AccountKind::tax)
+      spent += posting.amount;
+  }
+  const Attribution& who = task.spec.attribution;
+  state.budgets.set_aside(task.id.text(), task.tenant, who, task.held, record.at);
+  if (!spent.is_zero()) state.budgets.count(task.tenant, who, spent, record.at);
 }
 
 void apply(State& state, const Record& record, const TaskAccepted& event) {
@@ -177,6 +227,7 @@ void apply(State& state, const Record& record, const TaskAccepted& event) {
   state.queue.add(event.task, event.tenant);
   if (const DemandAnswer wanted = demand_of(state, event.spec); !wanted.reject)
     state.pool.note_request(wanted.demand);
+  want_spot(state, task);
   state.tasks.emplace(event.task, std::move(task));
   state.next.task = event.task.value + 1;
 }
@@ -229,6 +280,8 @@ void apply(State& state, const Record&, const StopRequested& event) {
   const Instant due = next_due(lease);
   lease.stopping = event.reason;
   task_of(state, lease.task).state = TaskState::stopping;
+  if (!state.ending.empty())
+    std::erase_if(state.ending, [&](const auto& entry) { return entry.second == lease.task; });
   set_timer(state, due, lease);
 }
 
@@ -260,6 +313,8 @@ void apply(State& state, const Record&, const LeaseEnded& event) {
   const bool failed = event.verdict.outcome != TaskOutcome::succeeded;
   if (failed && task.verdict.outcome == TaskOutcome::none) task.verdict = event.verdict;
   std::erase(task.leases, event.lease);
+  if (!state.ending.empty())
+    std::erase_if(state.ending, [&](const auto& entry) { return entry.second == lease.task; });
   if (task.leases.empty()) {
     task.run_time += task.round_run;
     task.round_run = Duration{};
@@ -280,8 +335,69 @@ void apply(State& state, const Record& record, const TaskRequeued& event) {
       task.preempted_at.erase(task.preempted_at.begin());
   }
   task.state = TaskState::waiting;
+  want_spot(state, task);
   ++tenant_of(state, task.tenant).tasks_waiting;
   state.queue.add(task.id, task.tenant);
+}
+
+void apply(State& state, const Record&, const CreditNoteIssued& event) {
+  state.invoices.at(event.note.invoice).credited += event.note.net;
+  state.next.credit_note = event.note.id.value + 1;
+}
+
+void apply(State& state, const Record& record, const SpotPriceMoved& event) {
+  state.rates.move_spot(event.currency, record.at, event.price);
+}
+
+void apply(State& state, const Record&, const HoldsReviewed& event) {
+  if (event.through.valid()) {
+    state.reviews[event.currency] = event.through;
+  } else {
+    state.reviews.erase(event.currency);
+  }
+}
+
+void apply(State& state, const Record& record, const BudgetSet& event) {
+  const Budget& budget = event.budget;
+  if (state.budgets.knows(budget.name)) {
+    const Result<void> changed = state.budgets.change(budget);
+    LOAM_ASSERT(changed.ok());
+    return;
+  }
+  const Result<void> added = state.budgets.add(budget);
+  LOAM_ASSERT(added.ok());
+  for (const auto& [id, task] : state.tasks) {
+    if (budget.scope.covers(task.tenant, task.spec.attribution) && !task.held.is_zero())
+      state.budgets.set_aside(id.text(), task.tenant, task.spec.attribution, task.held, record.at);
+  }
+}
+
+void apply(State& state, const Record&, const BudgetRemoved& event) {
+  const Result<void> removed = state.budgets.remove(event.name);
+  LOAM_ASSERT(removed.ok());
+  std::erase_if(state.ending, [&](const auto& entry) { return entry.first == event.name; });
+}
+
+void apply(State& state, const Record&, const BudgetNoticed& event) {
+  const BudgetNotice& notice = event.notice;
+  const bool denied_before = notice.kind == BudgetNoticeKind::approval_expired ||
+                             notice.kind == BudgetNoticeKind::approval_refused ||
+                             notice.kind == BudgetNoticeKind::stop_running;
+  state.budgets.told(notice);
+  if (!denied_before) return;
+  for (const std::string& key : state.budgets.ending_keys(notice.budget)) {
+    const auto id = TaskId::parse(key);
+    LOAM_ASSERT(id.has_value());
+    const Task& task = task_of(state, *id);
+    if (!task.leases.empty() && task.state != TaskState::stopping &&
+        state.budgets.ends(task.tenant, task.spec.attribution, notice.at))
+      state.ending.insert({notice.budget, *id});
+  }
+}
+
+void apply(State& state, const Record&, const BudgetApproved& event) {
+  state.budgets.apply(event.name, event.approval);
+  std::erase_if(state.ending, [&](const auto& entry) { return entry.first == event.name; });
 }
 
 void apply(State& state, const Record&, const TaskPaused& event) {
@@ -304,6 +420,9 @@ void apply(State& state, const Record&, const InvoiceIssued& event) {
   open.from = event.invoice.to;
   open.follows_invoice = true;
   state.next.invoice = event.invoice.id.value + 1;
+  state.invoices[event.invoice.id] = {event.invoice.id, event.invoice.tenant,
+                                      event.invoice.subtotal, event.invoice.taxes,
+                                      Money::zero(event.invoice.currency)};
 }
 
 void apply(State& state, const Record& record, const RequestRecorded& event) {

@@ -153,8 +153,7 @@ void Loop::release() {
 }
 
 Instant Loop::next_due() const {
-  if (waiting_for_reports_ || state_.timers.empty()) return Instant::never();
-  return state_.timers.begin()->first;
+  return waiting_for_reports_ ? Instant::never() : engine::next_due(state_);
 }
 
 }  // namespace loam::engine

@@ -46,6 +46,8 @@ WaitReason why_waits(const State& state, const Task& task) {
         return {WaitCode::behind, head, "behind " + head.text() + " of the same tenant"};
     }
   }
+  if (auto words = state.budgets.holds_back(task.tenant, task.spec.attribution, state.now))
+    return {WaitCode::budget, {}, std::move(*words)};
   const DemandAnswer wanted = demand_of(state, task.spec);
   if (wanted.reject) return {WaitCode::no_device, {}, wanted.reject->message};
   if (kinds_for(state, wanted.demand).empty()) {
@@ -91,7 +93,8 @@ std::optional<Reject> put_price(const State& state, Instant now, const Tenant& t
                                 Quote& quote) {
   const billing::PriceTable& table = *state.rates.at(tenant.spec.currency, now);
   billing::QuoteRequest request;
-  request.terms = billing::terms_of(spec, spec.purchase_model, quote.isolation);
+  request.terms =
+      billing::terms_of(spec, model_now(state, now, tenant, spec, quote.ce), quote.isolation);
   request.ce = of_member;
   request.members = spec.gang;
   request.start = now;
@@ -113,6 +116,12 @@ std::optional<Reject> put_price(const State& state, Instant now, const Tenant& t
   quote.worst = priced->worst;
   quote.tax_parts_per_million = billing::tax_rate(table.terms());
   quote.rule = priced->rule;
+  if (spec.purchase_model == PurchaseModel::hybrid) {
+    quote.rule = std::string(request.terms.purchase_model == PurchaseModel::spot
+                                 ? "on spot now, on demand where spot is tight: "
+                                 : "on demand now, since spot is tight: ") +
+                 quote.rule;
+  }
   quote.expected_time = request.expected;
   return std::nullopt;
 }

@@ -56,7 +56,7 @@ struct QuoteAnswer {
 QuoteAnswer quote(const State& state, Instant now, TenantId tenant, const TaskSpec& spec,
                   std::optional<Duration> expected = std::nullopt);
 
-enum class WaitCode { starting, no_room, behind, quota, no_device, funds };
+enum class WaitCode { starting, no_room, behind, quota, no_device, funds, budget };
 struct WaitReason {
   WaitCode code = WaitCode::starting;
   TaskId behind;      // the task ahead, for `behind`

@@ -29,6 +29,7 @@ StateImage image_of(const State& state) {
   image.next_usage = static_cast<std::int64_t>(state.next.usage);
   image.next_transaction = static_cast<std::int64_t>(state.next.transaction);
   image.next_invoice = static_cast<std::int64_t>(state.next.invoice);
+  image.next_credit_note = static_cast<std::int64_t>(state.next.credit_note);
   image.nodes = state.nodes;
   image.devices = state.devices;
   image.tenants = state.tenants;
@@ -52,6 +53,17 @@ StateImage image_of(const State& state) {
     for (const auto& [tax, base] : open.taxed)
       charges.taxed.push_back({tax.first, tax.second, base});
   }
+  for (const auto& [id, standing] : state.invoices) image.invoices.push_back(standing);
+  for (const Currency currency : state.rates.currencies()) {
+    const billing::SpotSeries* series = state.rates.spot(currency);
+    if (series == nullptr) continue;
+    for (const billing::SpotSeries::Move& move : series->moves())
+      image.spot.push_back({currency, move.from, move.price});
+  }
+  for (const auto& [currency, after] : state.reviews) image.reviews.push_back({currency, after});
+  image.budgets = state.budgets.images();
+  for (const auto& [budget, task] : state.ending) image.ending.push_back({budget, task});
+  for (const auto& [task, ce] : state.spot_waiting) image.spot_waiting.push_back({task, ce});
   image.requests.reserve(state.requests.size());
   for (const auto& [key, request] : state.requests) {
     image.requests.push_back(
@@ -69,6 +81,7 @@ State state_of(StateImage image) {
   state.next.usage = static_cast<std::uint64_t>(image.next_usage);
   state.next.transaction = static_cast<std::uint64_t>(image.next_transaction);
   state.next.invoice = static_cast<std::uint64_t>(image.next_invoice);
+  state.next.credit_note = static_cast<std::uint64_t>(image.next_credit_note);
   state.nodes = std::move(image.nodes);
   state.devices = std::move(image.devices);
   state.tenants = std::move(image.tenants);
@@ -90,6 +103,23 @@ State state_of(StateImage image) {
     for (TaxedImage& tax : charges.taxed)
       open.taxed.emplace(std::pair(std::move(tax.name), tax.parts_per_million), tax.base);
   }
+  for (InvoiceStanding& standing : image.invoices) {
+    const InvoiceId id = standing.id;
+    state.invoices.emplace(id, std::move(standing));
+  }
+  for (const SpotImage& move : image.spot)
+    state.rates.move_spot(move.currency, move.from, move.price);
+  for (const ReviewImage& review : image.reviews) state.reviews[review.currency] = review.after;
+  for (billing::BudgetImage& budget : image.budgets) {
+    const Result<void> restored = state.budgets.restore(std::move(budget));
+    LOAM_ASSERT(restored.ok());
+  }
+  for (EndingImage& ending : image.ending)
+    state.ending.insert({std::move(ending.budget), ending.task});
+  for (const WantedImage& wanted : image.spot_waiting) {
+    state.spot_waiting[wanted.task] = wanted.ce;
+    state.market.wanted += wanted.ce;
+  }
   // From here on: the indexes.
   for (const Node& node : state.nodes) {
     state.node_by_name[node.name] = node.id;
@@ -101,11 +131,15 @@ State state_of(StateImage image) {
     state.pool.refresh(device);
     if (device.health == DeviceHealth::lost && device.leases > 0)
       state.lost_in_use.insert(device.id);
+    if (device.health == DeviceHealth::healthy && !device.draining)
+      state.market.ready += device.facts->factors.general;
   }
   for (Lease& lease : image.leases) {
     for (const Slice& slice : lease.slices) state.leases_by_device[slice.device].insert(lease.id);
     if (const Instant due = next_due(lease); due != Instant::never())
       state.timers.insert({due, lease.id});
+    (lease.purchase_model == PurchaseModel::spot ? state.market.spot : state.market.firm) +=
+        lease.ce;
     state.leases.emplace(lease.id, std::move(lease));
   }
   for (Task& task : image.tasks) {

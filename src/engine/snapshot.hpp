@@ -49,6 +49,31 @@ struct RequestImage {
 };
 BOOST_DESCRIBE_STRUCT(RequestImage, (), (scope, key, fingerprint, subject, at))
 
+struct SpotImage {
+  Currency currency;
+  Instant from;
+  Money price;
+};
+BOOST_DESCRIBE_STRUCT(SpotImage, (), (currency, from, price))
+
+struct ReviewImage {
+  Currency currency;
+  TaskId after;
+};
+BOOST_DESCRIBE_STRUCT(ReviewImage, (), (currency, after))
+
+struct EndingImage {
+  std::string budget;
+  TaskId task;
+};
+BOOST_DESCRIBE_STRUCT(EndingImage, (), (budget, task))
+
+struct WantedImage {
+  TaskId task;
+  MilliCe ce;
+};
+BOOST_DESCRIBE_STRUCT(WantedImage, (), (task, ce))
+
 struct StateImage {
   std::int64_t sequence = 0;
   Instant now;
@@ -57,6 +82,7 @@ struct StateImage {
   std::int64_t next_usage = 1;
   std::int64_t next_transaction = 1;
   std::int64_t next_invoice = 1;
+  std::int64_t next_credit_note = 1;
   std::vector<Node> nodes;
   std::vector<Device> devices;
   std::vector<Tenant> tenants;
@@ -66,12 +92,19 @@ struct StateImage {
   std::vector<BalanceImage> balances;
   std::vector<OpenChargesImage> open_charges;
   std::vector<TierImage> tiers;
+  std::vector<InvoiceStanding> invoices;
+  std::vector<SpotImage> spot;
+  std::vector<ReviewImage> reviews;
+  std::vector<billing::BudgetImage> budgets;
+  std::vector<EndingImage> ending;
+  std::vector<WantedImage> spot_waiting;
   std::vector<RequestImage> requests;
 };
 BOOST_DESCRIBE_STRUCT(StateImage, (),
                       (sequence, now, next_task, next_lease, next_usage, next_transaction,
-                       next_invoice, nodes, devices, tenants, tasks, leases, rate_cards, balances,
-                       open_charges, tiers, requests))
+                       next_invoice, next_credit_note, nodes, devices, tenants, tasks, leases,
+                       rate_cards, balances, open_charges, tiers, invoices, spot, reviews, budgets,
+                       ending, spot_waiting, requests))
 
 // O(size of the state); the pause of a snapshot.
 StateImage image_of(const State& state);

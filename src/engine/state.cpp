@@ -43,6 +43,43 @@ const billing::TierCounters& State::tiers_of(TenantId tenant) const {
   return found == tiers.end() ? none : found->second;
 }
 
+billing::SpotMarket Market::spot_market() const {
+  return {std::max(MilliCe{0}, ready - firm), spot + wanted};
+}
+
+namespace {
+
+// When the price of spot may next move: a minute after its last move where it would, and at the
+// next card.
+Instant spot_due(const State& state) {
+  Instant due = Instant::never();
+  for (const Currency currency : state.rates.currencies()) {
+    const billing::PriceTable* table = state.rates.at(currency, state.now);
+    if (table == nullptr || !table->terms().spot.sold) {
+      const Instant change = state.rates.next_change(currency, state.now);
+      if (state.rates.sells_spot()) due = std::min(due, change);
+      continue;
+    }
+    due = std::min(due, state.rates.next_change(currency, state.now));
+    const billing::SpotSeries* series = state.rates.spot(currency);
+    if (series == nullptr) return state.now;
+    const Money price = billing::spot_price(table->terms().spot, table->card().on_demand,
+                                            state.market.spot_market());
+    const billing::SpotSeries::Move& last = series->moves().back();
+    if (price != last.price) due = std::min(due, last.from + billing::spot_move_min);
+  }
+  return due;
+}
+
+}  // namespace
+
+Instant next_due(const State& state) {
+  Instant due = state.timers.empty() ? Instant::never() : state.timers.begin()->first;
+  if (state.rates.sells_spot()) due = std::min(due, spot_due(state));
+  if (!state.budgets.empty()) due = std::min(due, state.budgets.next_due());
+  return due;
+}
+
 Instant next_due(const Lease& lease) {
   if (!lease.started()) return Instant::never();
   const std::int64_t hour = metering_interval.ms;

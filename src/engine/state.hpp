@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "billing/accounts.hpp"
+#include "billing/budgets.hpp"
 #include "billing/invoicing.hpp"
 #include "billing/lease_rating.hpp"
 #include "domain/event.hpp"
@@ -25,6 +26,7 @@ struct NextIds {
   std::uint64_t usage = 1;
   std::uint64_t transaction = 1;
   std::uint64_t invoice = 1;
+  std::uint64_t credit_note = 1;
 
   friend bool operator==(const NextIds&, const NextIds&) = default;
 };
@@ -34,6 +36,27 @@ struct RecordedRequest {
   std::string fingerprint;
   std::string subject;
   Instant at;
+};
+
+// What is left of an issued invoice to give back.
+struct InvoiceStanding {
+  InvoiceId id;
+  TenantId tenant;
+  Money subtotal;
+  std::vector<TaxLine> taxes;
+  Money credited;  // before tax
+};
+BOOST_DESCRIBE_STRUCT(InvoiceStanding, (), (id, tenant, subtotal, taxes, credited))
+
+// Compute in the pool, in general CE, for the price of spot.
+struct Market {
+  MilliCe ready;   // of devices in service
+  MilliCe firm;    // held by leases that nobody interrupts
+  MilliCe spot;    // held by spot leases
+  MilliCe wanted;  // by tasks that wait for spot
+
+  // What firm leases leave, and what spot holds and wants of it.
+  billing::SpotMarket spot_market() const;
 };
 
 class State {
@@ -50,6 +73,9 @@ class State {
   std::map<TenantId, billing::TierCounters> tiers;  // where tiered prices stand
   billing::Accounts accounts;
   std::map<TenantId, billing::OpenCharges> open_charges;
+  std::map<InvoiceId, InvoiceStanding> invoices;
+  billing::BudgetBook budgets;
+  std::map<Currency, TaskId> reviews;  // holds to be reviewed, from after this task on
   std::map<std::pair<std::string, std::string>, RecordedRequest> requests;  // by scope and key
   NextIds next;
 
@@ -63,6 +89,9 @@ class State {
   schedule::Queue queue;
   std::set<std::pair<Instant, LeaseId>> timers;  // next due per started lease
   std::set<DeviceId> lost_in_use;                // lost devices whose leases are not ended yet
+  Market market;
+  std::map<TaskId, MilliCe> spot_waiting;           // what each counts for in market.wanted
+  std::set<std::pair<std::string, TaskId>> ending;  // by budget: running tasks that it ends
   std::set<std::pair<Instant, std::pair<std::string, std::string>>> requests_by_age;
 
   // Require that the thing exists.
@@ -84,6 +113,10 @@ class State {
 // When the lease next needs the clock: its next metering hour or its run time limit.
 // Instant::never() for one that has not started.
 Instant next_due(const Lease& lease);
+
+// When time alone brings something next: a lease's, the price of spot, a budget's request.
+// Instant::never() for nothing.
+Instant next_due(const State& state);
 
 // Usage totals are journaled at every full hour.
 inline constexpr Duration metering_interval = Duration::hours(1);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/assert.hpp"
+#include "billing/purchase.hpp"
 #include "billing/quotes.hpp"
 #include "engine/decide.hpp"
 #include "schedule/gang.hpp"
@@ -160,11 +161,31 @@ Isolation isolation_of(const schedule::UnitPlacement& place) {
   return whole ? Isolation::hardware : Isolation::software;
 }
 
+PurchaseModel model_now(const State& state, Instant now, const Tenant& tenant, const TaskSpec& spec,
+                        MilliCe ce) {
+  if (spec.purchase_model != PurchaseModel::hybrid) return spec.purchase_model;
+  // On demand from 90 % of its price on: what is saved is not worth an interruption.
+  constexpr BasisPoints tight{9'000};
+  const billing::PriceTable* table = state.rates.at(tenant.spec.currency, now);
+  const billing::SpotSeries* series = state.rates.spot(tenant.spec.currency);
+  if (table == nullptr || series == nullptr || !table->terms().spot.sold)
+    return PurchaseModel::on_demand;
+  billing::SpotMarket market = state.market.spot_market();
+  market.demand = state.market.spot;  // others that wait may not come before it
+  return billing::hybrid_model(billing::GroupRole::auxiliary, ce, market, series->at(now),
+                               table->card().on_demand, tight);
+}
+
 std::vector<billing::Terms> terms_of(const TaskSpec& spec) {
-  std::vector<billing::Terms> all{
-      billing::terms_of(spec, spec.purchase_model, Isolation::hardware)};
-  if (spec.request.isolation != Isolation::hardware)
-    all.push_back(billing::terms_of(spec, spec.purchase_model, Isolation::software));
+  std::vector<PurchaseModel> models{spec.purchase_model};
+  if (spec.purchase_model == PurchaseModel::hybrid)
+    models = {PurchaseModel::on_demand, PurchaseModel::spot};
+  std::vector<billing::Terms> all;
+  for (const PurchaseModel model : models) {
+    all.push_back(billing::terms_of(spec, model, Isolation::hardware));
+    if (spec.request.isolation != Isolation::hardware)
+      all.push_back(billing::terms_of(spec, model, Isolation::software));
+  }
   return all;
 }
 
@@ -308,7 +329,14 @@ HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const
   }
   const Duration rest{std::max<std::int64_t>(0, spec.limit.ms - run_time.ms)};
   const Money of_one = most_it_costs(state, now, tenant, spec, billable, rest);
-  return {of_one.times_ratio(spec.gang, 1, Rounding::up), std::nullopt};
+  const Money amount = of_one.times_ratio(spec.gang, 1, Rounding::up);
+  if (const auto admitted = state.budgets.admit(tenant.id, spec.attribution, amount, now);
+      !admitted.ok()) {
+    return {
+        {},
+        Reject{RejectCode::budget_exceeded, admitted.error().message, admitted.error().next_step}};
+  }
+  return {amount, std::nullopt};
 }
 
 std::optional<std::string> over_quota(const Tenant& tenant, MilliCe ce, Mebibytes memory) {

@@ -50,6 +50,10 @@ billing::Payer payer_of(const Tenant& tenant);
 Isolation isolation_of(const std::vector<Slice>& slices);
 Isolation isolation_of(const schedule::UnitPlacement& place);
 
+// By what a task of a hybrid group is billed if it starts now; of others: as they ask.
+PurchaseModel model_now(const State& state, Instant now, const Tenant& tenant, const TaskSpec& spec,
+                        MilliCe ce);
+
 // The terms that a task could come to be billed by, whatever it is placed on. At least one.
 std::vector<billing::Terms> terms_of(const TaskSpec& spec);
 

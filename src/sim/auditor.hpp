@@ -131,6 +131,13 @@ class Auditor {
   void on(const Record&, const InvoiceIssued&);
   void on(const Record&, const RequestRecorded&);
   void on(const Record&, const RequestsForgotten&);
+  void on(const Record&, const CreditNoteIssued&);
+  void on(const Record&, const SpotPriceMoved&);
+  void on(const Record&, const HoldsReviewed&) {}
+  void on(const Record&, const BudgetSet&) {}
+  void on(const Record&, const BudgetRemoved&) {}
+  void on(const Record&, const BudgetNoticed&) {}
+  void on(const Record&, const BudgetApproved&) {}
 
   const RateCard* card_at(Currency currency, Instant instant) const;
   const RateCard* card_for(const LeaseBook& book, const TaskBook& owner, Currency currency,
@@ -161,6 +168,9 @@ class Auditor {
   LeaseId last_lease_;
   UsageId last_usage_;
   InvoiceId last_invoice_;
+  CreditNoteId last_note_;
+  std::map<InvoiceId, Money> to_give_back_;  // of each invoice, taxes included
+  std::map<Currency, Instant> spot_moved_at_;
 };
 
 }  // namespace loam::sim

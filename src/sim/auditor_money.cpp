@@ -164,6 +164,33 @@ void Auditor::on(const Record&, const InvoiceIssued& event) {
                 " was charged");
   }
   tenant.uninvoiced = Money::zero(invoice.currency);
+  to_give_back_.emplace(invoice.id, invoice.total);
+}
+
+void Auditor::on(const Record&, const CreditNoteIssued& event) {
+  const CreditNote& note = event.note;
+  if (note.id.value != last_note_.value + 1) fail(10, note.id.text() + " leaves a gap");
+  last_note_ = note.id;
+  Money total = note.net;
+  for (const TaxLine& tax : note.taxes) total += tax.amount;
+  if (total != note.total) fail(9, note.id.text() + " is not the sum of its parts");
+  const auto left = to_give_back_.find(note.invoice);
+  if (left == to_give_back_.end() || note.total > left->second) {
+    fail(9, note.id.text() + " gives back " + to_text(note.total) + ", more than its invoice has");
+    return;
+  }
+  left->second -= note.total;
+}
+
+void Auditor::on(const Record& record, const SpotPriceMoved& event) {
+  const auto [moved, first] = spot_moved_at_.try_emplace(event.currency, record.at);
+  if (!first && record.at - moved->second < Duration::minutes(1))
+    fail(8, "the price of spot moved twice within a minute");
+  moved->second = record.at;
+  const RateCard* card = card_at(event.currency, record.at);
+  if (card == nullptr || !card->terms.spot.sold ||
+      event.price.units() * 100 < card->on_demand.units() * 15 || event.price > card->on_demand)
+    fail(8, "spot at " + to_text(event.price) + " is outside of 15 to 100 % of on demand");
 }
 
 }  // namespace loam::sim

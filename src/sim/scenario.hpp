@@ -33,6 +33,19 @@ struct SetRate {
   std::optional<Duration> from_after;  // from the present
   PriceTerms terms;
 };
+struct MakeBudget {
+  std::string tenant;
+  Budget budget;  // its scope's tenant is filled in when it is made
+};
+struct AnswerBudgetStep {
+  std::string budget;
+  std::optional<Money> up_to;  // nothing: refused
+  Duration lasts;              // of the approval
+};
+struct CreditStep {
+  std::string tenant;  // whose last invoice
+  std::optional<Money> amount;
+};
 struct MakeTenant {
   TenantSpec spec;
   std::optional<Money> wallet;
@@ -98,10 +111,10 @@ struct Block {
   std::size_t line_last = 0;
 };
 
-using Step =
-    std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeTenant, Submit,
-                 AskOfTask, Drain, Pay, InvoiceNow, Report, FaultDaemon, FaultJournal, FaultClock,
-                 FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
+using Step = std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeBudget,
+                          AnswerBudgetStep, CreditStep, MakeTenant, Submit, AskOfTask, Drain, Pay,
+                          InvoiceNow, Report, FaultDaemon, FaultJournal, FaultClock, FaultDevice,
+                          TakeSnapshot, Expect, Quiet, Block>;
 
 // When a statement happens: so long after the clock's start, after the statement before, or at an
 // instant.

@@ -372,6 +372,12 @@ constexpr std::array verbs{
          "[granularity=minute] [zone=Europe/Berlin] [windows=day:08:00-20:00,night:20:00-08:00] "
          "[prices=day:0.03,night:0.01] [classes=gold:0.05] [tiers=250:0.01] [tax=VAT:19%] "
          "[off=spring:5%] [spot=15%:100%] [interrupted=free]"},
+    Verb{"budget", read_budget, true,
+         "budget NAME TENANT 100USD [project=] [environment=] [model=] [running=stop] [zone=] "
+         "[wait=24h] [remind=80%] [limit=100%] [approve=120%]"},
+    Verb{"approve", read_approve, true, "approve BUDGET 200USD [for=24h]"},
+    Verb{"refuse", read_refuse, true, "refuse BUDGET"},
+    Verb{"credit", read_credit, true, "credit TENANT [5USD]"},
     Verb{"tenant", read_tenant, true,
          "tenant NAME [wallet=100USD] [credit=50USD] [currency=USD] [discount=10%] [quota_ce=] "
          "[quota_memory=] [quota_tasks=] [quota_queued=]"},

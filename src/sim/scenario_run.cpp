@@ -34,6 +34,8 @@ std::string word_for(const engine::WaitReason& reason, const Story& story) {
       return "quota";
     case engine::WaitCode::no_device:
       return "no_device";
+    case engine::WaitCode::budget:
+      return "budget";
     case engine::WaitCode::funds:
       return "funds";
   }
@@ -189,6 +191,29 @@ class Runner {
     card.effective_from = step.from ? *step.from : world_.clock().now();
     if (step.from_after) card.effective_from = world_.clock().now() + *step.from_after;
     ask("rate", PublishRateCard{card});
+    return {};
+  }
+
+  Result<void> on(const MakeBudget& step) {
+    LOAM_TRY(id, tenant(step.tenant));
+    Budget budget = step.budget;
+    budget.scope.tenant = id;
+    ask(budget.name, SetBudget{budget});
+    return {};
+  }
+
+  Result<void> on(const AnswerBudgetStep& step) {
+    AnswerBudget answer{step.budget, step.up_to.has_value(), {}};
+    answer.approval.by = "somebody";
+    if (step.up_to) answer.approval.new_limit = *step.up_to;
+    answer.approval.until = world_.clock().now() + step.lasts;
+    ask(step.budget, std::move(answer));
+    return {};
+  }
+
+  Result<void> on(const CreditStep& step) {
+    LOAM_TRY(id, tenant(step.tenant));
+    ask(step.tenant, CreditInvoice{story_.last_invoice(id), step.amount, "scenario"});
     return {};
   }
 

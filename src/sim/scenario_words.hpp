@@ -13,6 +13,7 @@
 #include "base/quantity.hpp"
 #include "base/time.hpp"
 #include "domain/price.hpp"
+#include "sim/scenario.hpp"
 #include "sim/scenario_text.hpp"
 
 namespace loam::sim {
@@ -84,5 +85,10 @@ Result<E> parse_name_of(std::string_view text) {
 
 // What a card says beyond its price on demand.
 Result<void> read_terms(Words& words, PriceTerms& terms, Money on_demand);
+
+Result<Step> read_budget(Words& words);
+Result<Step> read_approve(Words& words);
+Result<Step> read_refuse(Words& words);
+Result<Step> read_credit(Words& words);
 
 }  // namespace loam::sim

@@ -121,6 +121,23 @@ void Story::tell(const Event& event, Instant at) {
     words.push_back(attribute("exit", std::to_string(finished->exit_code)));
     words.push_back(attribute("reason", finished->reason));
     add(at, std::move(words), false);
+  } else if (const auto* moved = std::get_if<SpotPriceMoved>(&event)) {
+    add(at,
+        {plain("spot"), plain(amount_text(moved->price)),
+         plain(std::string(moved->currency.code()))},
+        true);
+  } else if (const auto* noticed = std::get_if<BudgetNoticed>(&event)) {
+    add(at,
+        {plain("budget"), plain(noticed->notice.budget), plain(text_of(noticed->notice.kind)),
+         attribute("spent", amount_text(noticed->notice.spent)),
+         attribute("limit", amount_text(noticed->notice.limit))},
+        false);
+  } else if (const auto* credited = std::get_if<CreditNoteIssued>(&event)) {
+    add(at,
+        {plain("credit"), plain(tenants_.at(credited->note.tenant.value - 1).name),
+         attribute("id", credited->note.id.text()),
+         attribute("total", amount_text(credited->note.total))},
+        false);
   } else if (const auto* issued = std::get_if<InvoiceIssued>(&event)) {
     invoices_[issued->invoice.tenant] = issued->invoice;
     add(at,
@@ -170,6 +187,11 @@ std::vector<Line> Story::ledger_of(TenantId tenant) const {
   return {money_line("wallet", balance(AccountKind::wallet)),
           money_line("held", balance(AccountKind::held)),
           money_line("charged", balance(AccountKind::revenue))};
+}
+
+InvoiceId Story::last_invoice(TenantId tenant) const {
+  const auto found = invoices_.find(tenant);
+  return found == invoices_.end() ? InvoiceId{} : found->second.id;
 }
 
 std::vector<Line> Story::issued_to(TenantId tenant) const {

@@ -42,6 +42,7 @@ class Story {
   std::vector<Line> bill_of(TenantId tenant) const;
   std::vector<Line> ledger_of(TenantId tenant) const;
   std::vector<Line> issued_to(TenantId tenant) const;  // the last invoice
+  InvoiceId last_invoice(TenantId tenant) const;       // none before the first
 
  private:
   std::string device_named(DeviceId device) const;

@@ -115,6 +115,54 @@ Result<std::vector<InvoiceRow>> Queries::invoices(const InvoiceFilter& filter) {
   return rows;
 }
 
+Result<std::vector<CreditNoteRow>> Queries::credit_notes(InvoiceId invoice) {
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query, database->prepare(
+                      "SELECT id, invoice_id, tenant_id, currency, issued_ms, net, tax, total, "
+                      "reason FROM credit_notes WHERE invoice_id = ? ORDER BY id"));
+  query.bind_all(number(invoice));
+  return read_all(query, [](const Statement& statement) -> Result<CreditNoteRow> {
+    Columns columns(statement);
+    CreditNoteRow row;
+    row.note.id = columns.id<CreditNoteId>();
+    row.note.invoice = columns.id<InvoiceId>();
+    row.note.tenant = columns.id<TenantId>();
+    const Currency currency = row.note.currency = columns.currency();
+    row.issued_at = columns.instant();
+    row.note.net = columns.money(currency);
+    const Money tax = columns.money(currency);
+    if (!tax.is_zero()) row.note.taxes = {{"tax", 0, row.note.net, tax}};
+    row.note.total = columns.money(currency);
+    row.note.reason = columns.text();
+    LOAM_CHECK(columns.done("credit note " + row.note.id.text()));
+    return row;
+  });
+}
+
+Result<std::vector<BudgetNoticeRow>> Queries::budget_notices(const std::string& budget,
+                                                             std::int64_t limit) {
+  if (limit < 1 || limit > page_max)
+    return invalid("a page of " + std::to_string(limit) + " notices", "ask for 1 to 1000");
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query, database->prepare(
+                      "SELECT at_ms, budget, kind, currency, spent, spending_limit, words FROM "
+                      "budget_notices WHERE budget = ? ORDER BY seq DESC LIMIT ?"));
+  query.bind_all(std::string_view(budget), limit);
+  return read_all(query, [](const Statement& statement) -> Result<BudgetNoticeRow> {
+    Columns columns(statement);
+    BudgetNoticeRow row;
+    row.notice.at = columns.instant();
+    row.notice.budget = columns.text();
+    row.notice.kind = columns.enumerator<BudgetNoticeKind>();
+    const Currency currency = columns.currency();
+    row.notice.spent = columns.money(currency);
+    row.notice.limit = columns.money(currency);
+    row.notice.words = columns.text();
+    LOAM_CHECK(columns.done("a notice of budget " + row.notice.budget));
+    return row;
+  });
+}
+
 Result<std::vector<TransactionRow>> Queries::transactions(TenantId tenant, TransactionId after,
                                                           std::int64_t limit) {
   if (limit < 1 || limit > page_max)

@@ -218,6 +218,39 @@ CREATE TABLE invoice_taxes(
   amount TEXT NOT NULL,
   PRIMARY KEY(invoice_id, position)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE credit_notes(
+  id INTEGER PRIMARY KEY,
+  invoice_id INTEGER NOT NULL,
+  tenant_id INTEGER NOT NULL,
+  currency TEXT NOT NULL,
+  issued_ms INTEGER NOT NULL,
+  net TEXT NOT NULL,
+  tax TEXT NOT NULL,
+  total TEXT NOT NULL,
+  reason TEXT NOT NULL
+) STRICT;
+CREATE INDEX credit_notes_by_invoice ON credit_notes(invoice_id);
+
+CREATE TABLE spot_prices(
+  currency TEXT NOT NULL,
+  from_ms INTEGER NOT NULL,
+  price TEXT NOT NULL,
+  supply_milli_ce INTEGER NOT NULL,
+  demand_milli_ce INTEGER NOT NULL,
+  PRIMARY KEY(currency, from_ms)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE budget_notices(
+  seq INTEGER PRIMARY KEY,
+  at_ms INTEGER NOT NULL,
+  budget TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  spent TEXT NOT NULL,
+  spending_limit TEXT NOT NULL,
+  words TEXT NOT NULL
+) STRICT;
 )sql";
 
 // `@NAME@` is the UTC text of the column NAME_ms.
@@ -296,6 +329,9 @@ constexpr ProjectionTable tables[] = {
     {"invoices", "id"},
     {"invoice_lines", "invoice_id, position"},
     {"invoice_taxes", "invoice_id, position"},
+    {"credit_notes", "id"},
+    {"spot_prices", "currency, from_ms"},
+    {"budget_notices", "seq"},
 };
 
 std::string with_times(std::string_view sql) {

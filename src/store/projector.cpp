@@ -89,6 +89,9 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   X(insert_invoice, "INSERT INTO invoices VALUES(?,?,?,?,?,?,?,?)")                                \
   X(insert_line, "INSERT INTO invoice_lines VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")              \
   X(insert_tax, "INSERT INTO invoice_taxes VALUES(?,?,?,?,?,?)")                                   \
+  X(insert_note, "INSERT INTO credit_notes VALUES(?,?,?,?,?,?,?,?,?)")                             \
+  X(insert_spot, "INSERT INTO spot_prices VALUES(?,?,?,?,?)")                                      \
+  X(insert_notice, "INSERT INTO budget_notices VALUES(?,?,?,?,?,?,?,?)")                           \
   X(set_mark, "UPDATE meta SET value=?2 WHERE key=?1")
 
 struct Projector::Statements {
@@ -284,6 +287,44 @@ struct Projector::Statements {
                                 tax.parts_per_million, std::string_view(base),
                                 std::string_view(amount)));
     }
+    return {};
+  }
+
+  Result<void> on(const Record& record, const CreditNoteIssued& e) {
+    const CreditNote& note = e.note;
+    const std::string net = amount_text(note.net);
+    const std::string tax = amount_text(note.total - note.net);
+    const std::string total = amount_text(note.total);
+    return insert_note.run(number(note.id), number(note.invoice), number(note.tenant),
+                           note.currency.code(), record.at, std::string_view(net),
+                           std::string_view(tax), std::string_view(total),
+                           std::string_view(note.reason));
+  }
+  Result<void> on(const Record& record, const SpotPriceMoved& e) {
+    const std::string price = amount_text(e.price);
+    return insert_spot.run(e.currency.code(), record.at, std::string_view(price), e.supply.value,
+                           e.demand.value);
+  }
+  Result<void> on(const Record& record, const BudgetNoticed& e) {
+    const BudgetNotice& notice = e.notice;
+    const std::string spent = amount_text(notice.spent);
+    const std::string limit = amount_text(notice.limit);
+    return insert_notice.run(static_cast<std::int64_t>(record.sequence), record.at,
+                             std::string_view(notice.budget), name(notice.kind),
+                             notice.spent.currency().code(), std::string_view(spent),
+                             std::string_view(limit), std::string_view(notice.words));
+  }
+  // Budgets and reviews live in the state.
+  Result<void> on(const Record&, const HoldsReviewed&) {
+    return {};
+  }
+  Result<void> on(const Record&, const BudgetSet&) {
+    return {};
+  }
+  Result<void> on(const Record&, const BudgetRemoved&) {
+    return {};
+  }
+  Result<void> on(const Record&, const BudgetApproved&) {
     return {};
   }
 

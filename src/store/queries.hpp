@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "domain/budget.hpp"
 #include "domain/lease.hpp"
 #include "domain/ledger.hpp"
 #include "store/sqlite.hpp"
@@ -139,6 +140,13 @@ struct InvoiceRow {
   Invoice invoice;
   Instant issued_at;
 };
+struct CreditNoteRow {
+  CreditNote note;  // its taxes as one line, named "tax"
+  Instant issued_at;
+};
+struct BudgetNoticeRow {
+  BudgetNotice notice;  // without channels
+};
 struct TransactionRow {
   Transaction transaction;
   Instant at;
@@ -167,6 +175,10 @@ class Queries {
   Result<void> usage_between(TenantId tenant, Instant from, Instant to,
                              const std::function<void(const UsageRecord&)>& each);
   Result<std::vector<InvoiceRow>> invoices(const InvoiceFilter& filter);  // newest first
+  Result<std::vector<CreditNoteRow>> credit_notes(InvoiceId invoice);     // oldest first
+  // Of one budget, newest first, at most `limit` (1 … 1000).
+  Result<std::vector<BudgetNoticeRow>> budget_notices(const std::string& budget,
+                                                      std::int64_t limit);
   // Newest first, older than `after` (none: from the newest), at most `limit` (1 … 1000).
   Result<std::vector<TransactionRow>> transactions(TenantId tenant, TransactionId after,
                                                    std::int64_t limit);

@@ -161,6 +161,31 @@ Result<std::optional<InvoiceRecord>> FakeDaemon::invoice(InvoiceId id) {
   return std::optional<InvoiceRecord>();
 }
 
+Result<std::vector<CreditNoteRecord>> FakeDaemon::credit_notes(InvoiceId invoice) {
+  const std::lock_guard lock(mutex_);
+  std::vector<CreditNoteRecord> found;
+  for (const CreditNoteRecord& record : credit_notes_) {
+    if (record.note.invoice == invoice) found.push_back(record);
+  }
+  return found;
+}
+
+Result<std::vector<BudgetNotice>> FakeDaemon::budget_notices(const std::string& budget,
+                                                             std::int64_t limit) {
+  const std::lock_guard lock(mutex_);
+  std::vector<BudgetNotice> found;
+  for (auto at = notices_.rbegin(); at != notices_.rend(); ++at) {
+    if (at->budget == budget && static_cast<std::int64_t>(found.size()) < limit)
+      found.push_back(*at);
+  }
+  return found;
+}
+
+Result<void> FakeDaemon::channel_allowed(const std::string& channel) {
+  if (channel.starts_with("http://")) return {};
+  return Error{ErrorKind::permission_denied, "'" + channel + "' may not be told", "use a webhook"};
+}
+
 Result<LogPiece> FakeDaemon::read_log(TaskId task, LogStream stream, std::int64_t offset,
                                       std::int64_t bytes_max) {
   const std::lock_guard lock(mutex_);
@@ -255,6 +280,10 @@ void FakeDaemon::project(const Record& record) {
     transactions_.push_back({record.at, e->transaction});
   } else if (const auto* e = std::get_if<InvoiceIssued>(&record.event)) {
     invoices_.push_back({record.at, e->invoice});
+  } else if (const auto* e = std::get_if<CreditNoteIssued>(&record.event)) {
+    credit_notes_.push_back({record.at, e->note});
+  } else if (const auto* e = std::get_if<BudgetNoticed>(&record.event)) {
+    notices_.push_back(e->notice);
   }
 }
 

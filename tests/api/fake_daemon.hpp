@@ -85,6 +85,10 @@ class FakeDaemon final : public Backend {
   Result<std::vector<InvoiceRecord>> invoices(std::optional<TenantId> tenant, InvoiceId before,
                                               std::int64_t limit) override;
   Result<std::optional<InvoiceRecord>> invoice(InvoiceId id) override;
+  Result<std::vector<CreditNoteRecord>> credit_notes(InvoiceId invoice) override;
+  Result<std::vector<BudgetNotice>> budget_notices(const std::string& budget,
+                                                   std::int64_t limit) override;
+  Result<void> channel_allowed(const std::string& channel) override;
   Result<LogPiece> read_log(TaskId task, LogStream stream, std::int64_t offset,
                             std::int64_t bytes_max) override;
   Result<void> discover() override { return {}; }
@@ -112,6 +116,8 @@ class FakeDaemon final : public Backend {
   std::vector<UsageRecord> usage_;
   std::vector<TransactionRecord> transactions_;
   std::vector<InvoiceRecord> invoices_;
+  std::vector<CreditNoteRecord> credit_notes_;
+  std::vector<BudgetNotice> notices_;
 };
 
 }  // namespace loam::api::testing

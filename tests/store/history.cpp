@@ -171,7 +171,8 @@ void History::everything() {
   changed.discount = BasisPoints{1500};
   changed.quota.tasks = 4;
   act(ChangeTenant{beta, changed});
-  act(IssueInvoice{acme});
+  const std::string invoice = act(IssueInvoice{acme});
+  act(CreditInvoice{*InvoiceId::parse(invoice), usd("0.5"), "goodwill"});
   pass(Duration::hours(25));
   settle();
   // Everything is well again.
@@ -179,6 +180,35 @@ void History::everything() {
     act(DrainDevice{device.id, false});
     act(ReportDeviceHealth{device.id, DeviceHealth::healthy, "", {}});
   }
+  // A card with everything, a budget that is passed, asked for, approved and removed, and spot.
+  Budget budget;
+  budget.name = "vision";
+  budget.scope = {acme, "vision", std::nullopt, std::nullopt};
+  budget.monthly = usd("500");
+  budget.channels = {"http://127.0.0.1:9/budget"};
+  act(SetBudget{budget});
+  RateCard card;
+  card.on_demand = usd("2");
+  card.terms.granularity = Granularity::minute;
+  card.terms.windows = {{"day", {}, "", Duration::hours(8), Duration::hours(20)},
+                        {"night", {}, "", Duration::hours(20), Duration::hours(8)}};
+  Price day;
+  day.tariff = Tariff::time_of_day;
+  day.window = "day";
+  day.tiers = {{0, usd("3")}, {100'000, usd("2.5")}};
+  Price night = day;
+  night.window = "night";
+  night.tiers = {{0, usd("1")}};
+  card.terms.prices = {day, night};
+  card.terms.taxes = {{"VAT", 190'000}};
+  card.terms.spot.sold = true;
+  act(PublishRateCard{card});
+  settle();
+  whole_task(acme, "dear", Duration::minutes(90));
+  act(AnswerBudget{"vision", true, {"ann", now + Duration::hours(24), usd("100000")}});
+  settle();
+  act(RemoveBudget{"vision"});
+  act(IssueInvoice{acme});
 }
 
 }  // namespace loam::store

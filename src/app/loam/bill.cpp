@@ -124,7 +124,13 @@ std::string invoice_text(const api::InvoiceView& invoice, bool colour, std::size
     table.add({tax.name + " " + tax.percent + " %", "", "", "", "", "", "", "", payable[i++]});
   table.add(
       {Cell("total", Style::bold), "", "", "", "", "", "", "", Cell(payable[i], Style::bold)});
-  return text + table.text(colour, width);
+  text += table.text(colour, width);
+  for (const api::CreditNoteView& note : invoice.credits) {
+    text += note.id + " of " + instant_text(note.issued_at) + " gives back " +
+            money_exact(note.total, code) + " " + printable(code) + ": " + printable(note.reason) +
+            "\n";
+  }
+  return text;
 }
 
 std::string ledger_text(const api::LedgerView& ledger, bool colour, std::size_t width) {

@@ -13,6 +13,7 @@ std::vector<Section> made() {
   for (Command& command : task_commands()) tasks.push_back(std::move(command));
   std::vector<Command> money = money_commands();
   for (Command& command : rate_commands()) money.push_back(std::move(command));
+  for (Command& command : budget_commands()) money.push_back(std::move(command));
   for (Command& command : spending_commands()) money.push_back(std::move(command));
   for (Command& command : cost_commands()) money.push_back(std::move(command));
   return {{"Tasks", std::move(tasks)},           {"Money", std::move(money)},

@@ -11,6 +11,7 @@ std::vector<Command> task_commands();     // ps, show, logs, stop, pause, resume
 std::vector<Command> device_commands();
 std::vector<Command> tenant_commands();
 std::vector<Command> rate_commands();
+std::vector<Command> budget_commands();
 std::vector<Command> money_commands();     // bill, invoice, ledger
 std::vector<Command> spending_commands();  // cost, cost export
 std::vector<Command> cost_commands();      // advise, cost validate

@@ -108,6 +108,21 @@ Result<int> run_invoice_show(Session& session, const Arguments& arguments) {
   return 0;
 }
 
+Result<int> run_invoice_credit(Session& session, const Arguments& arguments) {
+  api::CreditRequest request;
+  if (arguments.has("amount")) request.amount = arguments.text("amount");
+  request.reason = arguments.text("reason");
+  if (request.reason.empty())
+    return invalid("a credit note says why", "give it with --reason \"…\"");
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(note, client->credit_invoice(arguments.operand(0), request));
+  if (session.json()) return session.print_json(note);
+  session.say(note.id + " gives back " + money_exact(note.total, note.currency) + " " +
+              note.currency + " of " + note.invoice +
+              (note.tax == "0" ? "" : ", of it tax " + money_exact(note.tax, note.currency)));
+  return 0;
+}
+
 Result<int> run_ledger(Session& session, const Arguments& arguments) {
   LOAM_TRY(client, session.client());
   LOAM_TRY(ledger, client->ledger(tenant_of(session, arguments), arguments.text("after")));
@@ -149,6 +164,16 @@ std::vector<Command> invoice_commands() {
           {"--issuer", "NAME", "who sells, as the document names it"},
           {"--output", "FILE", "write it there", Kind::value, "@path"}}}},
        run_invoice_show},
+      {"invoice credit",
+       "Give back a part of an invoice, or what is left of it, as a credit note",
+       "The money and its tax go to the tenant's wallet. An invoice itself never changes.",
+       "loam invoice credit inv-3 --amount 12.50 --reason \"delivered 75 % of 8.00\"\n"
+       "loam invoice credit inv-3 --reason \"billed to the wrong tenant\"",
+       {{"ID", "an invoice, as the list shows it"}},
+       {{"What",
+         {{"--amount", "AMOUNT", "before tax; default: all that is left"},
+          {"--reason", "TEXT", "why, as the note says it"}}}},
+       run_invoice_credit},
       {"ledger",
        "Every movement of a tenant's money, newest first",
        "",

@@ -212,6 +212,7 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
   top.one_of("sandbox", config.sandbox, {"auto", "bubblewrap", "none"});
   top.texts("mounts", config.mounts);
   top.texts("shared", config.shared);
+  top.texts("notify", config.notify);
   top.one_of("log_level", config.log_level, {"debug", "info", "warning", "error"});
   top.duration("turn_quantum", config.turn_quantum);
   top.number("snapshot_every", config.snapshot_every, 1, 1'000'000'000);

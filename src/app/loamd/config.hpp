@@ -35,6 +35,7 @@ struct Config {
   std::vector<std::string> mounts;  // host folders that tasks may mount
   std::vector<std::string>
       shared;  // host folders that every task sees, read-only, at their own path
+  std::vector<std::string> notify;  // programs that budgets may run to tell somebody
   std::string log_level = "info";
   Duration turn_quantum{10};             // of the keeper
   std::int64_t snapshot_every = 50'000;  // journal records between snapshots

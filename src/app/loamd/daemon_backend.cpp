@@ -5,6 +5,7 @@
 #include <boost/describe/enum_to_string.hpp>
 #include <filesystem>
 
+#include "app/loamd/notifier.hpp"
 #include "store/backup.hpp"
 
 namespace loam::daemon {
@@ -138,6 +139,25 @@ Result<std::optional<api::InvoiceRecord>> DaemonBackend::invoice(InvoiceId id) {
   LOAM_TRY(rows, queries_.invoices(filter));
   if (rows.empty()) return std::optional<api::InvoiceRecord>();
   return std::optional(api::InvoiceRecord{rows.front().issued_at, std::move(rows.front().invoice)});
+}
+
+Result<std::vector<api::CreditNoteRecord>> DaemonBackend::credit_notes(InvoiceId invoice) {
+  LOAM_TRY(rows, queries_.credit_notes(invoice));
+  std::vector<api::CreditNoteRecord> records;
+  for (store::CreditNoteRow& row : rows) records.push_back({row.issued_at, std::move(row.note)});
+  return records;
+}
+
+Result<std::vector<BudgetNotice>> DaemonBackend::budget_notices(const std::string& budget,
+                                                                std::int64_t limit) {
+  LOAM_TRY(rows, queries_.budget_notices(budget, limit));
+  std::vector<BudgetNotice> notices;
+  for (store::BudgetNoticeRow& row : rows) notices.push_back(std::move(row.notice));
+  return notices;
+}
+
+Result<void> DaemonBackend::channel_allowed(const std::string& channel) {
+  return check_channel(channel, parts_.config.notify);
 }
 
 Result<api::LogPiece> DaemonBackend::read_log(TaskId task, api::LogStream stream,

@@ -44,6 +44,10 @@ class DaemonBackend final : public api::Backend {
   Result<std::vector<api::InvoiceRecord>> invoices(std::optional<TenantId> tenant, InvoiceId before,
                                                    std::int64_t limit) override;
   Result<std::optional<api::InvoiceRecord>> invoice(InvoiceId id) override;
+  Result<std::vector<api::CreditNoteRecord>> credit_notes(InvoiceId invoice) override;
+  Result<std::vector<BudgetNotice>> budget_notices(const std::string& budget,
+                                                   std::int64_t limit) override;
+  Result<void> channel_allowed(const std::string& channel) override;
 
   Result<api::LogPiece> read_log(TaskId task, api::LogStream stream, std::int64_t offset,
                                  std::int64_t bytes_max) override;

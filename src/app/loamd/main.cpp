@@ -12,6 +12,8 @@
 
 #include "api/api.hpp"
 #include "app/loamd/daemon_backend.hpp"
+#include "app/loamd/notifier.hpp"
+#include "billing/budgets.hpp"
 #include "http/server.hpp"
 #include "node/device/probe.hpp"
 
@@ -149,7 +151,22 @@ Result<void> serve(const Options& options, const std::string& program) {
       {config, options.config_path, loop, *journal, devices, executor, authenticator, clock.now()});
   api::Api api(backend, authenticator, *tokens);
   Snapshots snapshots(*journal, config.snapshot_every);
-  loop.on_record([&](const Record& record) { api.on_record(record); });
+  Notifier notifier({config.notify}, [](bool failed, const std::string& line) {
+    if (failed) {
+      spdlog::warn("{}", line);
+    } else {
+      spdlog::info("{}", line);
+    }
+  });
+  loop.on_record([&](const Record& record) {
+    api.on_record(record);
+    if (const auto* noticed = std::get_if<BudgetNoticed>(&record.event)) {
+      const BudgetNotice& notice = noticed->notice;
+      spdlog::info("budget {}: {}", notice.budget, notice.words);
+      notifier.send("budget " + notice.budget + ": " + billing::name_of(notice.kind),
+                    billing::to_json(notice), notice.channels);
+    }
+  });
   loop.after_batch([&](const engine::State& state) { snapshots.consider(state); });
 
   // The socket first: where another loamd serves it, nothing of ours is started.
@@ -199,7 +216,8 @@ void print_config(const Config& config) {
             << "\"\nregion = \"" << config.region << "\"\ncatalog = \"" << config.catalog
             << "\"\nprograms = \"" << config.programs << "\"\nguard = \"" << config.guard
             << "\"\nsandbox = \"" << config.sandbox << "\"\nmounts = " << list_text(config.mounts)
-            << "\nshared = " << list_text(config.shared) << "\nlog_level = \"" << config.log_level
+            << "\nshared = " << list_text(config.shared)
+            << "\nnotify = " << list_text(config.notify) << "\nlog_level = \"" << config.log_level
             << "\"\nturn_quantum = \"" << to_text(config.turn_quantum)
             << "\"\nsnapshot_every = " << config.snapshot_every << "\n";
   for (const UserAccess& user : config.users) {
