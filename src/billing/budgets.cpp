@@ -207,11 +207,13 @@ void BudgetBook::told(const BudgetNotice& notice) {
   if (found != books_.end()) told(found->second, notice);
 }
 
-Instant BudgetBook::next_due() const {
+Instant BudgetBook::next_due(Instant now) const {
   Instant next = Instant::never();
   for (const auto& [name, book] : books_) {
+    if (now >= book.month.to) continue;  // over: nothing of it is told any more
     if (book.request_until) next = std::min(next, *book.request_until);
     if (book.approval) next = std::min(next, book.approval->until);
+    if (book.limited || book.denied) next = std::min(next, book.month.to);
   }
   return next;
 }

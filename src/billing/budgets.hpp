@@ -76,8 +76,9 @@ class BudgetBook {
                  Instant now);  // zero: no more
   std::optional<BudgetNotice> due(Instant now) const;
   void told(const BudgetNotice& notice);
-  // When due() may next have something to say although nothing is spent; never() for none.
-  Instant next_due() const;
+  // When time alone brings something after `now`: a request or an approval ends, or a new month
+  // begins for a budget that holds tasks back. never() for nothing.
+  Instant next_due(Instant now) const;
 
   // Why no task so attributed starts now, in words: a limit that is passed; nothing else.
   std::optional<std::string> holds_back(TenantId tenant, const Attribution& what,

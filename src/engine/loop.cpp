@@ -153,7 +153,8 @@ void Loop::release() {
 }
 
 Instant Loop::next_due() const {
-  return waiting_for_reports_ ? Instant::never() : engine::next_due(state_);
+  if (waiting_for_reports_) return Instant::never();
+  return engine::next_due(state_, std::max(clock_.now(), state_.now));
 }
 
 }  // namespace loam::engine

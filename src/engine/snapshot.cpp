@@ -18,30 +18,12 @@ Int128 number_of(const std::string& text) {
   return money->units();
 }
 
-}  // namespace
-
-StateImage image_of(const State& state) {
-  StateImage image;
-  image.sequence = static_cast<std::int64_t>(state.sequence);
-  image.now = state.now;
-  image.next_task = static_cast<std::int64_t>(state.next.task);
-  image.next_lease = static_cast<std::int64_t>(state.next.lease);
-  image.next_usage = static_cast<std::int64_t>(state.next.usage);
-  image.next_transaction = static_cast<std::int64_t>(state.next.transaction);
-  image.next_invoice = static_cast<std::int64_t>(state.next.invoice);
-  image.next_credit_note = static_cast<std::int64_t>(state.next.credit_note);
-  image.nodes = state.nodes;
-  image.devices = state.devices;
-  image.tenants = state.tenants;
+void save_money(const State& state, StateImage& image) {
   for (const auto& table : state.rates.all()) image.rate_cards.push_back(table->card());
   for (const auto& [tenant, counters] : state.tiers) {
     for (const auto& [key, used] : counters.used())
       image.tiers.push_back({tenant, key.first, key.second, text_of(used)});
   }
-  image.tasks.reserve(state.tasks.size());
-  for (const auto& [id, task] : state.tasks) image.tasks.push_back(task);
-  image.leases.reserve(state.leases.size());
-  for (const auto& [id, lease] : state.leases) image.leases.push_back(lease);
   for (const auto& [account, amount] : state.accounts.balances())
     image.balances.push_back({account, amount});
   for (const auto& [tenant, open] : state.open_charges) {
@@ -64,27 +46,9 @@ StateImage image_of(const State& state) {
   image.budgets = state.budgets.images();
   for (const auto& [budget, task] : state.ending) image.ending.push_back({budget, task});
   for (const auto& [task, ce] : state.spot_waiting) image.spot_waiting.push_back({task, ce});
-  image.requests.reserve(state.requests.size());
-  for (const auto& [key, request] : state.requests) {
-    image.requests.push_back(
-        {key.first, key.second, request.fingerprint, request.subject, request.at});
-  }
-  return image;
 }
 
-State state_of(StateImage image) {
-  State state;
-  state.sequence = static_cast<std::uint64_t>(image.sequence);
-  state.now = image.now;
-  state.next.task = static_cast<std::uint64_t>(image.next_task);
-  state.next.lease = static_cast<std::uint64_t>(image.next_lease);
-  state.next.usage = static_cast<std::uint64_t>(image.next_usage);
-  state.next.transaction = static_cast<std::uint64_t>(image.next_transaction);
-  state.next.invoice = static_cast<std::uint64_t>(image.next_invoice);
-  state.next.credit_note = static_cast<std::uint64_t>(image.next_credit_note);
-  state.nodes = std::move(image.nodes);
-  state.devices = std::move(image.devices);
-  state.tenants = std::move(image.tenants);
+void restore_money(State& state, StateImage& image) {
   for (RateCard& card : image.rate_cards) {
     auto table = billing::PriceTable::compile(std::move(card));
     LOAM_ASSERT(table.ok());
@@ -120,6 +84,50 @@ State state_of(StateImage image) {
     state.spot_waiting[wanted.task] = wanted.ce;
     state.market.wanted += wanted.ce;
   }
+}
+
+}  // namespace
+
+StateImage image_of(const State& state) {
+  StateImage image;
+  image.sequence = static_cast<std::int64_t>(state.sequence);
+  image.now = state.now;
+  image.next_task = static_cast<std::int64_t>(state.next.task);
+  image.next_lease = static_cast<std::int64_t>(state.next.lease);
+  image.next_usage = static_cast<std::int64_t>(state.next.usage);
+  image.next_transaction = static_cast<std::int64_t>(state.next.transaction);
+  image.next_invoice = static_cast<std::int64_t>(state.next.invoice);
+  image.next_credit_note = static_cast<std::int64_t>(state.next.credit_note);
+  image.nodes = state.nodes;
+  image.devices = state.devices;
+  image.tenants = state.tenants;
+  save_money(state, image);
+  image.tasks.reserve(state.tasks.size());
+  for (const auto& [id, task] : state.tasks) image.tasks.push_back(task);
+  image.leases.reserve(state.leases.size());
+  for (const auto& [id, lease] : state.leases) image.leases.push_back(lease);
+  image.requests.reserve(state.requests.size());
+  for (const auto& [key, request] : state.requests) {
+    image.requests.push_back(
+        {key.first, key.second, request.fingerprint, request.subject, request.at});
+  }
+  return image;
+}
+
+State state_of(StateImage image) {
+  State state;
+  state.sequence = static_cast<std::uint64_t>(image.sequence);
+  state.now = image.now;
+  state.next.task = static_cast<std::uint64_t>(image.next_task);
+  state.next.lease = static_cast<std::uint64_t>(image.next_lease);
+  state.next.usage = static_cast<std::uint64_t>(image.next_usage);
+  state.next.transaction = static_cast<std::uint64_t>(image.next_transaction);
+  state.next.invoice = static_cast<std::uint64_t>(image.next_invoice);
+  state.next.credit_note = static_cast<std::uint64_t>(image.next_credit_note);
+  state.nodes = std::move(image.nodes);
+  state.devices = std::move(image.devices);
+  state.tenants = std::move(image.tenants);
+  restore_money(state, image);
   // From here on: the indexes.
   for (const Node& node : state.nodes) {
     state.node_by_name[node.name] = node.id;

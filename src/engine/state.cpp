@@ -51,18 +51,14 @@ namespace {
 
 // When the price of spot may next move: a minute after its last move where it would, and at the
 // next card.
-Instant spot_due(const State& state) {
+Instant spot_due(const State& state, Instant now) {
   Instant due = Instant::never();
   for (const Currency currency : state.rates.currencies()) {
-    const billing::PriceTable* table = state.rates.at(currency, state.now);
-    if (table == nullptr || !table->terms().spot.sold) {
-      const Instant change = state.rates.next_change(currency, state.now);
-      if (state.rates.sells_spot()) due = std::min(due, change);
-      continue;
-    }
-    due = std::min(due, state.rates.next_change(currency, state.now));
+    due = std::min(due, state.rates.next_change(currency, now));
+    const billing::PriceTable* table = state.rates.at(currency, now);
+    if (table == nullptr || !table->terms().spot.sold) continue;
     const billing::SpotSeries* series = state.rates.spot(currency);
-    if (series == nullptr) return state.now;
+    if (series == nullptr) return now;
     const Money price = billing::spot_price(table->terms().spot, table->card().on_demand,
                                             state.market.spot_market());
     const billing::SpotSeries::Move& last = series->moves().back();
@@ -73,10 +69,10 @@ Instant spot_due(const State& state) {
 
 }  // namespace
 
-Instant next_due(const State& state) {
+Instant next_due(const State& state, Instant now) {
   Instant due = state.timers.empty() ? Instant::never() : state.timers.begin()->first;
-  if (state.rates.sells_spot()) due = std::min(due, spot_due(state));
-  if (!state.budgets.empty()) due = std::min(due, state.budgets.next_due());
+  if (state.rates.sells_spot()) due = std::min(due, spot_due(state, now));
+  if (!state.budgets.empty()) due = std::min(due, state.budgets.next_due(now));
   return due;
 }
 

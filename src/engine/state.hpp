@@ -115,8 +115,8 @@ class State {
 Instant next_due(const Lease& lease);
 
 // When time alone brings something next: a lease's, the price of spot, a budget's request.
-// Instant::never() for nothing.
-Instant next_due(const State& state);
+// Instant::never() for nothing. What is due and would change nothing at `now` does not count.
+Instant next_due(const State& state, Instant now);
 
 // Usage totals are journaled at every full hour.
 inline constexpr Duration metering_interval = Duration::hours(1);

@@ -44,9 +44,9 @@ class Month {
       spec.credit_limit = Money::zero(usd);
       spec.discount = BasisPoints{static_cast<std::int64_t>(t % 7) * 100};
       region_.act(CreateTenant{spec});
-      region_.act(TopUp{TenantId{t}, money("5000"), ""});
+      region_.act(TopUp{TenantId{t}, money("50000"), ""});
     }
-    paid_in_ = money("100000") + money("5000").times_ratio(tenants - 1, 1, Rounding::half_even);
+    paid_in_ = money("100000") + money("50000").times_ratio(tenants - 1, 1, Rounding::half_even);
   }
 
   // Submits for every tenant in turn, over the month, and lets time pass.
@@ -70,7 +70,7 @@ class Month {
   void submit(TenantId tenant) {
     TaskSpec spec = Region::spec();
     spec.request.share = MilliDevice{random_.between(50, 1000)};
-    spec.limit = Duration{random_.between(60'000, 20LL * 3'600'000)};
+    spec.limit = Duration{random_.between(60'000, 8LL * 3'600'000)};
     spec.attribution.project = random_.chance(500) ? "vision" : "speech";
     spec.tariff = random_.chance(500) ? Tariff::time_of_day : Tariff::flat;
     if (spec.tariff == Tariff::flat && random_.chance(300)) spec.service_class = "gold";

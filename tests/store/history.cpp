@@ -186,7 +186,6 @@ void History::everything() {
   budget.scope = {acme, "vision", std::nullopt, std::nullopt};
   budget.monthly = usd("500");
   budget.channels = {"http://127.0.0.1:9/budget"};
-  act(SetBudget{budget});
   RateCard card;
   card.on_demand = usd("2");
   card.terms.granularity = Granularity::minute;
@@ -204,7 +203,16 @@ void History::everything() {
   card.terms.spot.sold = true;
   act(PublishRateCard{card});
   settle();
-  whole_task(acme, "dear", Duration::minutes(90));
+  const TaskId dear = submit(acme, "dear");
+  settle();
+  start(dear);
+  act(SetBudget{budget});
+  for (int half_hours = 0; half_hours < 3; ++half_hours) {
+    pass(Duration::minutes(30));
+    settle();
+  }
+  end(dear, 0);
+  settle();
   act(AnswerBudget{"vision", true, {"ann", now + Duration::hours(24), usd("100000")}});
   settle();
   act(RemoveBudget{"vision"});
