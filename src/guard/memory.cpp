@@ -89,35 +89,40 @@ bool take_now(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_
   return true;
 }
 
-// Whether the quota would allow it if nothing of it were lent.
-bool is_ours_but_lent(const Page& page, std::uint32_t entry, std::uint64_t bytes) {
+// How long it is worth to wait for memory that others have: for one's own, that is lent, until the
+// borrower must have given it back; for others', only for the keeper's answer.
+std::uint64_t patience_ns(const Page& page, std::uint32_t entry, std::uint64_t bytes) {
   const loam_device_limits& limits = page.limits().device[entry];
   const std::uint64_t lent = __atomic_load_n(&limits.lent_bytes, __ATOMIC_ACQUIRE);
   const std::uint64_t own = __atomic_load_n(&limits.memory_bytes, __ATOMIC_ACQUIRE);
   const std::uint64_t used =
       __atomic_load_n(&page.counters().device[entry].memory.used, __ATOMIC_SEQ_CST);
-  return lent > 0 && bytes <= own && used <= own - bytes;
+  if (lent > 0 && bytes <= own && used <= own - bytes) return reclaim_wait_ns;
+  const bool borrows = (__atomic_load_n(&limits.flags, __ATOMIC_ACQUIRE) & LOAM_LIMIT_BORROWS) != 0;
+  return borrows && bytes <= UINT64_MAX - used ? borrow_wait_ns : 0;
 }
 
-// Tells the keeper what the owner needs and waits for its answers.
-bool take_back(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_t kind) {
+// Tells the keeper what is needed and waits for its answers.
+bool take_from_others(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_t kind) {
   loam_memory_book& book = page.counters().device[entry].memory;
-  const std::uint64_t until = now_ns() + reclaim_wait_ns;
-  bool taken = false;
+  const std::uint64_t began = now_ns();
+  bool asked = false;
   for (;;) {
     const std::uint32_t answers = __atomic_load_n(&book.answers, __ATOMIC_SEQ_CST);
-    taken = take_now(page, entry, bytes, kind);
-    const std::uint64_t now = now_ns();
-    if (taken || now >= until || !is_ours_but_lent(page, entry, bytes)) break;
-    loam_raise(&book.wanted_bytes,
-               __atomic_load_n(&book.used, __ATOMIC_SEQ_CST) + bytes);  // a mark to come up to
+    if (take_now(page, entry, bytes, kind)) return true;
+    const std::uint64_t patience = patience_ns(page, entry, bytes);
+    const std::uint64_t waited = now_ns() - began;
+    // A borrower's wish that the keeper has taken off cannot be met.
+    const bool answered = asked && __atomic_load_n(&book.wanted_bytes, __ATOMIC_SEQ_CST) == 0;
+    if (waited >= patience || (answered && patience == borrow_wait_ns)) return false;
+    loam_raise(&book.wanted_bytes, __atomic_load_n(&book.used, __ATOMIC_SEQ_CST) + bytes);
+    asked = true;
     page.ring();
     constexpr std::uint64_t ask_again_ns = 100'000'000;
-    const std::uint64_t most = until - now < ask_again_ns ? until - now : ask_again_ns;
-    timespec time{0, static_cast<long>(most)};
+    const std::uint64_t most = patience - waited < ask_again_ns ? patience - waited : ask_again_ns;
+    const timespec time{0, static_cast<long>(most)};
     ::syscall(SYS_futex, &book.answers, FUTEX_WAIT, answers, &time, nullptr, 0);
   }
-  return taken;
 }
 
 }  // namespace
@@ -128,7 +133,8 @@ bool take(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_t ki
   // Perhaps a killed process still stands in the book.
   page.reclaim_dead();
   if (take_now(page, entry, bytes, kind)) return true;
-  if (is_ours_but_lent(page, entry, bytes) && take_back(page, entry, bytes, kind)) return true;
+  if (patience_ns(page, entry, bytes) > 0 && take_from_others(page, entry, bytes, kind))
+    return true;
   __atomic_add_fetch(&page.counters().device[entry].memory.refusals, 1u, __ATOMIC_SEQ_CST);
   return false;
 }

@@ -17,7 +17,7 @@ struct Holding {
 
 // Takes `bytes` on the page's device `entry`; false over the quota (counted as a refusal). One
 // locked instruction while there is room; only a refusal looks for dead processes first, and waits
-// for memory that the lease has lent out, at most reclaim_wait_ns.
+// for what the lease has lent or may borrow, at most reclaim_wait_ns.
 bool take(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_t kind);
 // Gives back what was taken. Always succeeds.
 void take_off(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_t kind);
@@ -30,7 +30,9 @@ void give_back(Page& page, const Holding& holding);
 
 // How long an owner waits for its lent memory before it is refused: the borrower's notice and grace
 // fit in.
-inline constexpr std::uint64_t reclaim_wait_ns = 40'000'000'000;
+inline constexpr std::uint64_t reclaim_wait_ns = 45'000'000'000;
+// How long a borrower waits for the keeper to answer.
+inline constexpr std::uint64_t borrow_wait_ns = 200'000'000;
 
 // Holdings by address, for what has no handle to tie them to. O(1), allocates now and then.
 bool remember(void* address, const Holding& holding);

@@ -66,6 +66,8 @@ enum {
 #define LOAM_LIMIT_CLEAR 1u      /* memory is cleared before the task sees it */
 #define LOAM_LIMIT_CONCURRENT 2u /* leases may have work in flight at the same time */
 #define LOAM_LIMIT_END_HUNG 4u   /* a lease whose work does not end is to be ended */
+#define LOAM_LIMIT_LENDS 8u      /* memory that it does not use may be lent to others */
+#define LOAM_LIMIT_BORROWS 16u   /* it may use others' memory, and gives it back when called */
 
 /* ---- limits: written by daemon and keeper only, mapped read-only by the guest ------------- */
 

@@ -74,6 +74,9 @@ void store(Word& word, Word value) {
 // Adds to the lease's books the time up to `now` in which any of its processes had work in flight
 // and that none of them has counted yet. This process still shows its own as in flight.
 void count_busy(const Place& place, std::uint64_t now) {
+  // Where leases may overlap, only the keeper sees who shared the device with whom.
+  if (place.lane == LOAM_LANE_COMPUTE && (load(place.limits().flags) & LOAM_LIMIT_CONCURRENT) != 0)
+    return;
   loam_slice_counters& counters = place.page.counters();
   std::uint64_t begin = now;
   const std::uint32_t slots = std::min(load(counters.slots_used), LOAM_SLICE_SLOTS_MAX);

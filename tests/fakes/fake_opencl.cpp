@@ -44,6 +44,8 @@ struct _cl_kernel {
 struct _cl_mem {
   int references = 1;
   std::size_t size = 0;
+  cl_ulong word = 0;  // all that the fake keeps of its content
+  cl_mem_object_type type = CL_MEM_OBJECT_BUFFER;
   cl_mem parent = nullptr;
   std::vector<std::pair<void(CL_CALLBACK*)(cl_mem, void*), void*>> at_end;
 };
@@ -229,6 +231,7 @@ cl_mem make_memory(std::size_t size, cl_int* fault) {
   ++shared.allocations;
   auto* const memory = new _cl_mem;
   memory->size = size;
+  memory->word = shared.remnant;
   set(fault, CL_SUCCESS);
   return memory;
 }
@@ -339,7 +342,9 @@ EXPORT cl_mem clCreateImage(cl_context, cl_mem_flags, const cl_image_format*,
                             const cl_image_desc* image, void*, cl_int* fault) {
   // A driver that pads its rows to 256 bytes.
   const std::size_t row = (image->image_width * 4 + 255) / 256 * 256;
-  return make_memory(row * std::max<std::size_t>(image->image_height, 1), fault);
+  const cl_mem made = make_memory(row * std::max<std::size_t>(image->image_height, 1), fault);
+  if (made) made->type = CL_MEM_OBJECT_IMAGE2D;
+  return made;
 }
 EXPORT cl_mem clCreateSubBuffer(cl_mem parent, cl_mem_flags, cl_buffer_create_type,
                                 const void* region, cl_int* fault) {
@@ -353,6 +358,8 @@ EXPORT cl_mem clCreateSubBuffer(cl_mem parent, cl_mem_flags, cl_buffer_create_ty
 }
 EXPORT cl_int clGetMemObjectInfo(cl_mem memory, cl_mem_info what, size_t size, void* value,
                                  size_t* size_ret) {
+  const cl_mem_object_type type = memory->type;
+  if (what == CL_MEM_TYPE) return give(&type, sizeof type, size, value, size_ret);
   if (what != CL_MEM_SIZE) return CL_INVALID_VALUE;
   return give(&memory->size, sizeof memory->size, size, value, size_ret);
 }
@@ -374,8 +381,10 @@ EXPORT cl_int clReleaseMemObject(cl_mem memory) {
     it->first(memory, it->second);
   if (memory->parent)
     clReleaseMemObject(memory->parent);
-  else
+  else {
     books().allocated_bytes -= memory->size;
+    books().remnant = memory->word;
+  }
   delete memory;
   return CL_SUCCESS;
 }
@@ -391,14 +400,31 @@ EXPORT cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, c
   if (!kernel) return CL_INVALID_KERNEL;
   return enqueue(queue, kernel->ns, CL_FALSE, count, waits, event);
 }
-EXPORT cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem, cl_bool blocking, size_t, size_t,
-                                  void*, cl_uint count, const cl_event* waits, cl_event* event) {
+EXPORT cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t,
+                                  size_t size, void* to, cl_uint count, const cl_event* waits,
+                                  cl_event* event) {
+  std::memcpy(to, &memory->word, std::min(size, sizeof memory->word));
   return enqueue(queue, 1000, blocking, count, waits, event);
 }
-EXPORT cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem, cl_bool blocking, size_t, size_t,
-                                   const void*, cl_uint count, const cl_event* waits,
-                                   cl_event* event) {
+EXPORT cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t,
+                                   size_t size, const void* from, cl_uint count,
+                                   const cl_event* waits, cl_event* event) {
+  std::memcpy(&memory->word, from, std::min(size, sizeof memory->word));
   return enqueue(queue, 1000, blocking, count, waits, event);
+}
+EXPORT cl_int clEnqueueFillBuffer(cl_command_queue queue, cl_mem memory, const void* pattern,
+                                  size_t pattern_size, size_t offset, size_t, cl_uint count,
+                                  const cl_event* waits, cl_event* event) {
+  for (std::size_t i = 0; offset == 0 && i < sizeof memory->word; ++i)
+    reinterpret_cast<unsigned char*>(&memory->word)[i] =
+        static_cast<const unsigned char*>(pattern)[i % pattern_size];
+  return enqueue(queue, 1000, CL_FALSE, count, waits, event);
+}
+EXPORT cl_int clEnqueueFillImage(cl_command_queue queue, cl_mem memory, const void* color,
+                                 const size_t*, const size_t*, cl_uint count, const cl_event* waits,
+                                 cl_event* event) {
+  std::memcpy(&memory->word, color, sizeof memory->word);
+  return enqueue(queue, 1000, CL_FALSE, count, waits, event);
 }
 EXPORT cl_int clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint count,
                                           const cl_event* waits, cl_event* event) {

@@ -18,6 +18,9 @@ struct FakeDeviceBooks {
   std::atomic<std::uint64_t> busy_ns;   // summed over kernels
   std::atomic<std::uint64_t> owner;     // pid of the process whose kernel runs
   std::atomic<std::uint64_t> overlaps;  // kernels that began while another process's was running
+  // What the buffer that was freed last held in its first word: the next one begins with it,
+  // whoever makes it.
+  std::atomic<std::uint64_t> remnant;
 };
 
 }  // namespace loam::fakes

@@ -77,6 +77,53 @@ TEST_F(GuardMemory, EveryKindOfMemoryCounts) {
   EXPECT_EQ(usage("l1").memory_used_bytes, 0u);
 }
 
+TEST_F(GuardMemory, MemoryIsCountedByItsKind) {
+  make_page("l1", {fake_slice(100 * mib)});
+  auto guest = start_guest("l1");
+  ASSERT_EQ(guest->ask("open"), "ok");
+  ASSERT_EQ(guest->ask("alloc 7000"), "ok 1");
+  ASSERT_EQ(guest->ask("image 100 1000"), "ok 2");
+  ASSERT_EQ(guest->ask("svm 1000"), "ok 3");
+  ASSERT_EQ(guest->ask("host 5000"), "ok 4");
+  const auto kinds = usage("l1").memory_by_kind;
+  EXPECT_EQ(kinds[LOAM_MEMORY_BUFFER], 7000u);
+  EXPECT_EQ(kinds[LOAM_MEMORY_IMAGE], 512'000u);
+  EXPECT_EQ(kinds[LOAM_MEMORY_SHARED], 1000u);
+  EXPECT_EQ(kinds[LOAM_MEMORY_HOST], 5000u);
+  EXPECT_EQ(guest->ask("free 1"), "ok");
+  EXPECT_EQ(usage("l1").memory_by_kind[LOAM_MEMORY_BUFFER], 0u);
+  guest->kill();
+  for (const std::uint64_t bytes : usage("l1").memory_by_kind) EXPECT_EQ(bytes, 0u);
+}
+
+TEST_F(GuardMemory, MemoryThatChangesItsTenantIsCleared) {
+  SliceLimits dirty = fake_slice(100 * mib, 500, SliceMode::burstable), clean = dirty;
+  clean.clear_memory = true;
+  make_page("first", {dirty});
+  make_page("second", {clean});
+  make_page("third", {dirty});
+  start_keeper();
+  auto first = start_guest("first"), second = start_guest("second"), third = start_guest("third");
+  for (Guest* guest : {first.get(), second.get(), third.get()}) ASSERT_EQ(guest->ask("open"), "ok");
+  ASSERT_EQ(first->ask("alloc 4096"), "ok 1");
+  ASSERT_EQ(first->ask("poke 1 4711"), "ok");
+  ASSERT_EQ(first->ask("free 1"), "ok");
+  // The fake device hands the secret on, as real ones do.
+  ASSERT_EQ(third->ask("alloc 4096"), "ok 1");
+  ASSERT_EQ(third->ask("peek 1"), "ok 4711");
+  ASSERT_EQ(third->ask("free 1"), "ok");
+  ASSERT_EQ(second->ask("alloc 4096"), "ok 1");
+  EXPECT_EQ(second->ask("peek 1"), "ok 0");
+  ASSERT_EQ(second->ask("poke 1 4712"), "ok");
+  ASSERT_EQ(second->ask("free 1"), "ok");
+  ASSERT_EQ(second->ask("alloc 5001"), "ok 2");  // a size that no wide pattern divides
+  EXPECT_EQ(second->ask("peek 2"), "ok 0");
+  ASSERT_EQ(second->ask("image 100 100"), "ok 3");
+  EXPECT_EQ(second->ask("peek 3"), "ok 0");
+  EXPECT_EQ(usage("second").launches, 0u);
+  EXPECT_GT(usage("second").busy_ns, 0) << "clearing takes a turn like any work";
+}
+
 TEST_F(GuardMemory, BooksSurviveAnExit) {
   make_page("l1", {fake_slice(1000 * mib)});
   auto a = start_guest("l1"), b = start_guest("l1"), c = start_guest("l1");
@@ -191,6 +238,18 @@ TEST_F(GuardMemory, AContextOfTwoDevicesIsChargedOnBothOrNeither) {
   EXPECT_EQ(guest->ask(alloc(40)), "ok 1");
   EXPECT_EQ(usage("l1", 0).memory_used_bytes, 40 * mib);
   EXPECT_EQ(usage("l1", 1).memory_used_bytes, 40 * mib);
+  EXPECT_EQ(guest->ask("free 1"), "ok");  // wherever it lay
+  EXPECT_EQ(usage("l1", 0).memory_used_bytes, 0u);
+  EXPECT_EQ(usage("l1", 1).memory_used_bytes, 0u);
+}
+
+TEST_F(GuardMemory, WithoutAContextTheDriverAnswers) {
+  make_page("l1", {fake_slice(100 * mib)});
+  auto guest = start_guest("l1");
+  ASSERT_EQ(guest->ask("open"), "ok");
+  EXPECT_EQ(guest->ask("alloc_nowhere 4096"), "error -34");  // CL_INVALID_CONTEXT
+  EXPECT_EQ(usage("l1").memory_used_bytes, 0u);
+  EXPECT_EQ(usage("l1").refusals, 0u);
 }
 
 TEST_F(GuardMemory, OfTwoThatAskAtOnceOneGetsIt) {

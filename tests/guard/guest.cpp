@@ -21,19 +21,21 @@
 
 namespace {
 
-#define FUNCTIONS(X)                                                                  \
-  X(clGetPlatformIDs)                                                                 \
-  X(clGetPlatformInfo)                                                                \
-  X(clGetDeviceIDs)                                                                   \
-  X(clGetDeviceInfo)                                                                  \
-  X(clCreateContext)                                                                  \
-  X(clCreateCommandQueue)                                                             \
-  X(clCreateProgramWithSource) X(clBuildProgram) X(clCreateKernel) X(clSetKernelArg)  \
-      X(clCreateBuffer) X(clCreateImage) X(clCreateSubBuffer) X(clReleaseMemObject)   \
-          X(clRetainMemObject) X(clSVMAlloc) X(clSVMFree) X(clEnqueueNDRangeKernel)   \
-              X(clEnqueueReadBuffer) X(clFinish) X(clWaitForEvents) X(clReleaseEvent) \
-                  X(clCreateUserEvent) X(clSetUserEventStatus)                        \
-                      X(clGetExtensionFunctionAddressForPlatform)
+#define FUNCTIONS(X)                                                                              \
+  X(clGetPlatformIDs)                                                                             \
+  X(clGetPlatformInfo)                                                                            \
+  X(clGetDeviceIDs)                                                                               \
+  X(clGetDeviceInfo)                                                                              \
+  X(clCreateContext)                                                                              \
+  X(clCreateCommandQueue)                                                                         \
+  X(clCreateProgramWithSource)                                                                    \
+  X(clBuildProgram)                                                                               \
+  X(clCreateKernel)                                                                               \
+  X(clSetKernelArg) X(clCreateBuffer) X(clCreateImage) X(clCreateSubBuffer) X(clReleaseMemObject) \
+      X(clRetainMemObject) X(clSVMAlloc) X(clSVMFree) X(clEnqueueNDRangeKernel)                   \
+          X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clFinish) X(clWaitForEvents)           \
+              X(clReleaseEvent) X(clCreateUserEvent) X(clSetUserEventStatus)                      \
+                  X(clGetExtensionFunctionAddressForPlatform)
 
 struct Api {
 #define MEMBER(name) decltype(&::name) name = nullptr;
@@ -123,6 +125,8 @@ std::optional<std::string> Guest::obey_memory(const std::string& verb, unsigned 
     fault = CL_OUT_OF_HOST_MEMORY;
     return kept(made);
   }
+  if (verb == "alloc_nowhere")  // without a context
+    return kept(cl.clCreateBuffer(nullptr, CL_MEM_READ_WRITE, a, nullptr, &fault));
   if (verb == "host") {
     std::vector<char>& bytes = *new std::vector<char>(a);
     return kept(cl.clCreateBuffer(context, CL_MEM_USE_HOST_PTR, a, bytes.data(), &fault));
@@ -220,6 +224,17 @@ std::optional<std::string> Guest::obey_work(const std::string& verb, unsigned lo
     std::vector<char> to(b);
     return answer(cl.clEnqueueReadBuffer(queues[1], memory.at(static_cast<int>(a)), CL_TRUE, 0, b,
                                          to.data(), 0, nullptr, nullptr));
+  }
+  if (verb == "peek") {  // MEMORY: its first word
+    cl_ulong word = 0;
+    fault = cl.clEnqueueReadBuffer(queues[1], memory.at(static_cast<int>(a)), CL_TRUE, 0,
+                                   sizeof word, &word, 0, nullptr, nullptr);
+    return fault == CL_SUCCESS ? "ok " + std::to_string(word) : answer(fault);
+  }
+  if (verb == "poke") {  // MEMORY WORD
+    const cl_ulong word = b;
+    return answer(cl.clEnqueueWriteBuffer(queues[1], memory.at(static_cast<int>(a)), CL_TRUE, 0,
+                                          sizeof word, &word, 0, nullptr, nullptr));
   }
   if (verb == "finish") return answer(cl.clFinish(queues[0]));
   if (verb == "saturate") {  // MS NS: kernels for so long; tells how many

@@ -78,6 +78,8 @@
   X(clRetainEvent)                    \
   X(clSetEventCallback)               \
   X(clWaitForEvents)                  \
+  X(clCreateCommandQueue)             \
+  X(clReleaseCommandQueue)            \
   X(clFlush)
 
 namespace loam::guard {

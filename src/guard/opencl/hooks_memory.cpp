@@ -20,6 +20,69 @@ std::uint64_t times(std::uint64_t a, std::uint64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+// Whether a device of the holding is to give out cleared memory only.
+bool must_clear(const Page& page, const Holding& holding) {
+  for (std::uint32_t entry = 0; entry < page.device_count(); ++entry) {
+    const std::uint32_t flags =
+        __atomic_load_n(&page.limits().device[entry].flags, __ATOMIC_ACQUIRE);
+    if ((holding.entries >> entry & 1u) != 0 && (flags & LOAM_LIMIT_CLEAR) != 0) return true;
+  }
+  return false;
+}
+
+// Runs `fill` on a queue of the context's first device and waits for it. The fill goes through the
+// guard's own hook, so it takes a turn like any work of the lease.
+template <class Fill>
+cl_int clear_through(cl_context context, Fill fill) {
+  const Driver& real = driver();
+  if (!real.clCreateCommandQueue || !real.clReleaseCommandQueue) return CL_INVALID_OPERATION;
+  cl_device_id devices[64];
+  cl_int fault = real.clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof devices,
+                                       static_cast<void*>(devices), nullptr);
+  if (fault != CL_SUCCESS) return fault;
+  const cl_command_queue queue = real.clCreateCommandQueue(context, devices[0], 0, &fault);
+  if (!queue) return fault;
+  cl_event event = nullptr;
+  fault = fill(queue, &event);
+  if (fault == CL_SUCCESS) {
+    fault = real.clWaitForEvents(1, &event);
+    real.clReleaseEvent(event);
+  }
+  real.clReleaseCommandQueue(queue);
+  return fault;
+}
+
+// Memory that somebody else may have used is cleared before the program sees it. What the host
+// gives (a pointer to use or to copy from) is not what somebody left behind.
+cl_int clear_object(cl_context context, cl_mem object, std::size_t bytes) {
+  cl_mem_object_type type = CL_MEM_OBJECT_BUFFER;
+  driver().clGetMemObjectInfo(object, CL_MEM_TYPE, sizeof type, &type, nullptr);
+  if (type == CL_MEM_OBJECT_PIPE) return CL_SUCCESS;  // read only after it was written
+  return clear_through(context, [&](cl_command_queue queue, cl_event* event) {
+    if (type == CL_MEM_OBJECT_BUFFER) {
+      // The widest pattern that divides the size.
+      const unsigned char zeros[128] = {};
+      std::size_t width = sizeof zeros;
+      while (bytes % width != 0) width /= 2;
+      return ::clEnqueueFillBuffer(queue, object, zeros, width, 0, bytes, 0, nullptr, event);
+    }
+    std::size_t region[3] = {1, 1, 1};
+    const cl_image_info sides[3] = {CL_IMAGE_WIDTH, CL_IMAGE_HEIGHT, CL_IMAGE_DEPTH};
+    for (int i = 0; i < 3 && driver().clGetImageInfo; ++i) {
+      std::size_t length = 0;
+      driver().clGetImageInfo(object, sides[i], sizeof length, &length, nullptr);
+      if (length > 0) region[i] = length;
+    }
+    std::size_t layers = 0;
+    if (driver().clGetImageInfo)
+      driver().clGetImageInfo(object, CL_IMAGE_ARRAY_SIZE, sizeof layers, &layers, nullptr);
+    if (layers > 0) region[type == CL_MEM_OBJECT_IMAGE1D_ARRAY ? 1 : 2] = layers;
+    const std::size_t origin[3] = {};
+    const cl_uint black[4] = {};
+    return ::clEnqueueFillImage(queue, object, black, origin, region, 0, nullptr, event);
+  });
+}
+
 // Host memory that the driver uses in place takes none of the device's on a CPU, but the driver may
 // copy it at any time: it counts, as its own kind.
 std::uint32_t buffer_kind(cl_mem_flags flags) {
@@ -29,8 +92,8 @@ std::uint32_t buffer_kind(cl_mem_flags flags) {
 
 // Allocates through `make(fault)` what takes at least `bytes`.
 template <class Make>
-cl_mem allocate(cl_context context, std::uint64_t bytes, std::uint32_t kind, cl_int* fault,
-                Make make) {
+cl_mem allocate(cl_context context, cl_mem_flags flags, std::uint64_t bytes, std::uint32_t kind,
+                cl_int* fault, Make make) {
   Page* const page = driver().found ? Page::of_process() : nullptr;
   if (!page) {
     set(fault, CL_OUT_OF_RESOURCES);
@@ -62,6 +125,13 @@ cl_mem allocate(cl_context context, std::uint64_t bytes, std::uint32_t kind, cl_
   }
   if (const cl_int tied = tie_to(*page, object, holding); tied != CL_SUCCESS) {
     set(fault, tied);
+    return nullptr;
+  }
+  constexpr cl_mem_flags of_host = CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR;
+  if ((flags & of_host) == 0 && must_clear(*page, holding) &&
+      clear_object(context, object, taken ? taken : bytes) != CL_SUCCESS) {
+    driver().clReleaseMemObject(object);
+    set(fault, CL_MEM_OBJECT_ALLOCATION_FAILURE);
     return nullptr;
   }
   set(fault, CL_SUCCESS);
@@ -144,10 +214,10 @@ std::uint64_t image_bytes(const cl_image_format* format, const cl_image_desc* im
 
 // An image that lies in another object's memory takes none of its own.
 template <class Make>
-cl_mem allocate_image(cl_context context, const cl_image_format* format, const cl_image_desc* image,
-                      cl_int* fault, Make make) {
+cl_mem allocate_image(cl_context context, cl_mem_flags flags, const cl_image_format* format,
+                      const cl_image_desc* image, cl_int* fault, Make make) {
   if (image && image->mem_object && Page::of_process()) return make(fault);
-  return allocate(context, image_bytes(format, image), LOAM_MEMORY_IMAGE, fault, make);
+  return allocate(context, flags, image_bytes(format, image), LOAM_MEMORY_IMAGE, fault, make);
 }
 
 }  // namespace
@@ -170,7 +240,7 @@ LOAM_GUARD_EXPORT cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, 
                                         void* host, cl_int* fault) {
   LOAM_GUARD_REQUIRE(clCreateBuffer);
   return loam::guard::allocate(
-      context, size, loam::guard::buffer_kind(flags), fault,
+      context, flags, size, loam::guard::buffer_kind(flags), fault,
       [&](cl_int* made) { return driver().clCreateBuffer(context, flags, size, host, made); });
 }
 
@@ -180,7 +250,7 @@ LOAM_GUARD_EXPORT cl_mem clCreateBufferWithProperties(cl_context context,
                                                       cl_int* fault) {
   LOAM_GUARD_REQUIRE(clCreateBufferWithProperties);
   return loam::guard::allocate(
-      context, size, loam::guard::buffer_kind(flags), fault, [&](cl_int* made) {
+      context, flags, size, loam::guard::buffer_kind(flags), fault, [&](cl_int* made) {
         return driver().clCreateBufferWithProperties(context, properties, flags, size, host, made);
       });
 }
@@ -189,7 +259,7 @@ LOAM_GUARD_EXPORT cl_mem clCreateImage(cl_context context, cl_mem_flags flags,
                                        const cl_image_format* format, const cl_image_desc* image,
                                        void* host, cl_int* fault) {
   LOAM_GUARD_REQUIRE(clCreateImage);
-  return loam::guard::allocate_image(context, format, image, fault, [&](cl_int* made) {
+  return loam::guard::allocate_image(context, flags, format, image, fault, [&](cl_int* made) {
     return driver().clCreateImage(context, flags, format, image, host, made);
   });
 }
@@ -198,7 +268,7 @@ LOAM_GUARD_EXPORT cl_mem clCreateImageWithProperties(
     cl_context context, const cl_mem_properties* properties, cl_mem_flags flags,
     const cl_image_format* format, const cl_image_desc* image, void* host, cl_int* fault) {
   LOAM_GUARD_REQUIRE(clCreateImageWithProperties);
-  return loam::guard::allocate_image(context, format, image, fault, [&](cl_int* made) {
+  return loam::guard::allocate_image(context, flags, format, image, fault, [&](cl_int* made) {
     return driver().clCreateImageWithProperties(context, properties, flags, format, image, host,
                                                 made);
   });
@@ -213,7 +283,7 @@ LOAM_GUARD_EXPORT cl_mem clCreateImage2D(cl_context context, cl_mem_flags flags,
   image.image_width = width;
   image.image_height = height;
   image.image_row_pitch = row_pitch;
-  return loam::guard::allocate_image(context, format, &image, fault, [&](cl_int* made) {
+  return loam::guard::allocate_image(context, flags, format, &image, fault, [&](cl_int* made) {
     return driver().clCreateImage2D(context, flags, format, width, height, row_pitch, host, made);
   });
 }
@@ -229,7 +299,7 @@ LOAM_GUARD_EXPORT cl_mem clCreateImage3D(cl_context context, cl_mem_flags flags,
   image.image_height = height;
   image.image_depth = depth;
   image.image_row_pitch = row_pitch;
-  return loam::guard::allocate_image(context, format, &image, fault, [&](cl_int* made) {
+  return loam::guard::allocate_image(context, flags, format, &image, fault, [&](cl_int* made) {
     return driver().clCreateImage3D(context, flags, format, width, height, depth, row_pitch,
                                     slice_pitch, host, made);
   });
@@ -239,8 +309,8 @@ LOAM_GUARD_EXPORT cl_mem clCreatePipe(cl_context context, cl_mem_flags flags, cl
                                       cl_uint packets, const cl_pipe_properties* properties,
                                       cl_int* fault) {
   LOAM_GUARD_REQUIRE(clCreatePipe);
-  return loam::guard::allocate(context, loam::guard::times(packet_size, packets), LOAM_MEMORY_POOL,
-                               fault, [&](cl_int* made) {
+  return loam::guard::allocate(context, flags, loam::guard::times(packet_size, packets),
+                               LOAM_MEMORY_POOL, fault, [&](cl_int* made) {
                                  return driver().clCreatePipe(context, flags, packet_size, packets,
                                                               properties, made);
                                });
@@ -254,7 +324,13 @@ LOAM_GUARD_EXPORT void* clSVMAlloc(cl_context context, cl_svm_mem_flags flags, s
       loam::guard::reserve(*page, context, size, LOAM_MEMORY_SHARED, &holding) != CL_SUCCESS)
     return nullptr;
   void* const address = driver().clSVMAlloc(context, flags, size, alignment);
-  if (address && loam::guard::remember(address, holding)) return address;
+  const bool clean =
+      !address || !loam::guard::must_clear(*page, holding) ||
+      loam::guard::clear_through(context, [&](cl_command_queue queue, cl_event* event) {
+        const unsigned char zero = 0;
+        return ::clEnqueueSVMMemFill(queue, address, &zero, 1, size, 0, nullptr, event);
+      }) == CL_SUCCESS;
+  if (address && clean && loam::guard::remember(address, holding)) return address;
   if (address) driver().clSVMFree(context, address);
   loam::guard::give_back(*page, holding);
   return nullptr;
