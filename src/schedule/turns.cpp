@@ -1,6 +1,7 @@
 #include "schedule/turns.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.hpp"
 
@@ -256,6 +257,18 @@ void TurnBook::close(Nanoseconds used_ns, Nanoseconds idle_since_ns, Nanoseconds
   account.served = used_ns > 0;
   account.progress_ns = std::min(account.progress_ns + used_ns, progress_max_ns);
   holder_.reset();
+}
+
+std::optional<Nanoseconds> TurnBook::renew(Nanoseconds used_ns, Nanoseconds now) {
+  LOAM_ASSERT(holder_);
+  const std::uint64_t lease = *holder_;
+  TurnBook tried = *this;
+  tried.close(used_ns, now, now);
+  tried.set_waiting(lease, true, now);
+  const TurnChoice choice = tried.choose(now);
+  if (!choice.grant || choice.grant->lease != lease) return std::nullopt;
+  *this = std::move(tried);
+  return choice.grant->until_ns;
 }
 
 Nanoseconds TurnBook::credit_ns(std::uint64_t lease) const {

@@ -1,5 +1,8 @@
-// loam-keeper --root DIR: arbitrates this node's devices among the leases in DIR/pages until
+// loam-keeper --root DIR [--idle-after S] [--promise-window S] [--notice S] [--lend-after S]:
+// arbitrates this node's devices among the leases in DIR/pages until
 // SIGTERM. Exit status: 0 ended by a signal, 1 failed, 2 wrong arguments, 3 another one serves DIR.
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -9,9 +12,34 @@
 namespace {
 
 constexpr const char* usage =
-    "usage: loam-keeper --root DIR\n"
+    "usage: loam-keeper --root DIR [--idle-after S] [--promise-window S] [--notice S]\n"
+    "                   [--lend-after S]\n"
     "Grants turns on this node's devices to the leases in DIR/pages, until SIGTERM.\n"
+    "  --idle-after S      a lease that uses its device hardly at all for so long idles (300)\n"
+    "  --promise-window S  over which shares are compared with what was promised (60)\n"
+    "  --notice S          for giving lent memory back before its borrower is ended (10)\n"
+    "  --lend-after S      that a lease is watched before its idle memory is lent (5)\n"
     "Exit status: 0 ended by a signal, 1 failed, 2 wrong arguments, 3 another keeper serves DIR.\n";
+
+// Whole seconds, 0 to a day; false otherwise.
+bool read_seconds(const char* text, loam::node::Nanoseconds& value) {
+  const std::string_view digits = text;
+  std::int64_t seconds = 0;
+  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
+  if (fault != std::errc{} || end != digits.data() + digits.size()) return false;
+  if (seconds < 0 || seconds > 86'400) return false;
+  value = seconds * 1'000'000'000;
+  return true;
+}
+
+// Where the option's value goes; null for an option there is not.
+loam::node::Nanoseconds* seconds_of(loam::node::KeeperOptions& options, std::string_view name) {
+  if (name == "--idle-after") return &options.idle.idle_after_ns;
+  if (name == "--promise-window") return &options.promise.window_ns;
+  if (name == "--notice") return &options.loans.notice_ns;
+  if (name == "--lend-after") return &options.loans.lend_after_ns;
+  return nullptr;
+}
 
 }  // namespace
 
@@ -25,10 +53,20 @@ int main(int count, char** arguments) {
     }
     if (argument == "--root" && i + 1 < count) {
       options.root = arguments[++i];
+    } else if (auto* value = seconds_of(options, argument); value != nullptr && i + 1 < count) {
+      if (!read_seconds(arguments[++i], *value)) {
+        std::fprintf(stderr, "loam-keeper: %s '%s': give whole seconds, 0 to 86400\n",
+                     arguments[i - 1], arguments[i]);
+        return 2;
+      }
     } else {
       std::fprintf(stderr, "loam-keeper: unexpected argument '%s'\n%s", arguments[i], usage);
       return 2;
     }
+  }
+  if (options.idle.idle_after_ns == 0 || options.promise.window_ns == 0) {
+    std::fputs("loam-keeper: --idle-after and --promise-window are at least 1\n", stderr);
+    return 2;
   }
   if (options.root.empty()) {
     std::fprintf(stderr, "loam-keeper: --root is missing\n%s", usage);

@@ -30,6 +30,9 @@
 #include <vector>
 
 #include "node/keeper/device_arena.hpp"
+#include "node/keeper/device_memory.hpp"
+#include "node/keeper/lease_watch.hpp"
+#include "node/keeper/reports.hpp"
 
 namespace loam::node {
 
@@ -43,10 +46,13 @@ constexpr Nanoseconds overflow_poll_ns = 2'000'000;
 constexpr Nanoseconds retry_ns = 1'000'000'000;
 constexpr int lock_tries = 20;
 
-Nanoseconds monotonic_now() {
+Nanoseconds clock_now(clockid_t clock) {
   timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  ::clock_gettime(clock, &now);
   return static_cast<Nanoseconds>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+Nanoseconds monotonic_now() {
+  return clock_now(CLOCK_MONOTONIC);
 }
 
 Error failed(const std::string& what) {
@@ -143,7 +149,7 @@ void prefer_this_thread() {
 
 class Keeper {
  public:
-  explicit Keeper(const KeeperOptions& options) : options_(options) {}
+  explicit Keeper(const KeeperOptions& options) : options_(options), reports_(options.root) {}
   Result<void> run();
 
  private:
@@ -151,6 +157,7 @@ class Keeper {
     std::string name;
     std::unique_ptr<MappedPage> page;
     ino_t inode = 0;
+    std::vector<LeaseWatch> watches;  // by the page's devices
   };
 
   Result<void> look_for_pages();
@@ -158,6 +165,8 @@ class Keeper {
   void drop(std::uint64_t id);
   void drop_torn();
   Nanoseconds step(Nanoseconds now);
+  void watch_leases(Nanoseconds now);
+  void tell(KeeperReport report);
   void wait(const std::vector<std::uint32_t>& bells, std::uint32_t changes, Nanoseconds until);
 
   const KeeperOptions& options_;
@@ -165,6 +174,9 @@ class Keeper {
   std::map<std::uint64_t, Lease> leases_;                // by order of adoption
   using Lane = std::pair<std::uint64_t, std::uint32_t>;  // device key, lane
   std::map<Lane, DeviceArena> arenas_;
+  std::map<std::uint64_t, DeviceMemory> memories_;  // by device key
+  ReportWriter reports_;
+  Nanoseconds idle_look_ns_ = 0;
   std::map<std::string, ino_t> refused_;  // pages that mean nothing, until made anew
   std::map<std::string, ino_t> said_;     // pages whose fault was reported
   std::uint64_t last_id_ = 0;
@@ -175,6 +187,10 @@ void Keeper::drop(std::uint64_t id) {
   for (auto arena = arenas_.begin(); arena != arenas_.end();) {
     arena->second.remove(id);
     arena = arena->second.empty() ? arenas_.erase(arena) : std::next(arena);
+  }
+  for (auto memory = memories_.begin(); memory != memories_.end();) {
+    memory->second.remove(id);
+    memory = memory->second.empty() ? memories_.erase(memory) : std::next(memory);
   }
   leases_.erase(id);
 }
@@ -194,18 +210,24 @@ void Keeper::adopt(const std::string& name, ino_t inode) {
   }
   said_.erase(name);
   const std::uint64_t id = ++last_id_;
-  Lease lease{name, std::make_unique<MappedPage>(std::move(page).value()), inode};
+  Lease lease{name, std::make_unique<MappedPage>(std::move(page).value()), inode, {}};
   lease.page->reclaim_dead();
+  const Nanoseconds now = monotonic_now();
   std::set<std::uint64_t> keys;
   for (std::uint32_t i = 0; i < lease.page->limits().device_count; ++i) {
     const std::uint64_t key = lease.page->limits().device[i].device_key;
     const std::uint32_t lanes = lease.page->limits().device[i].lanes == LOAM_LANES ? LOAM_LANES : 1;
-    if (keys.insert(key).second)
-      for (std::uint32_t lane = 0; lane < lanes; ++lane)
-        arenas_.try_emplace(Lane{key, lane}, lane)
-            .first->second.add(id, lease.page.get(), i, monotonic_now());
-    else
+    lease.watches.emplace_back(options_.promise, options_.idle, name, i, now);
+    if (!keys.insert(key).second) {
       options_.report("lease " + name + " names one device twice; its second entry gets no turns");
+      continue;
+    }
+    for (std::uint32_t lane = 0; lane < lanes; ++lane)
+      arenas_.try_emplace(Lane{key, lane}, lane).first->second.add(id, lease.page.get(), i, now);
+    memories_
+        .try_emplace(key, options_.root, options_.loans,
+                     [this](const KeeperReport& report) { tell(report); })
+        .first->second.add(id, name, lease.page.get(), i);
   }
   leases_.emplace(id, std::move(lease));
 }
@@ -254,10 +276,48 @@ void Keeper::drop_torn() {
   }
 }
 
+// Reports are in the daemon's clock, which runs on while the machine is suspended.
+void Keeper::tell(KeeperReport report) {
+  const Nanoseconds ahead = clock_now(CLOCK_BOOTTIME) - monotonic_now();
+  report.from_ns += ahead;
+  report.until_ns += ahead;
+  if (const Result<void> told = reports_.append(report); !told.ok())
+    options_.report(to_text(told.error()));
+}
+
+void Keeper::watch_leases(Nanoseconds now) {
+  for (auto& [id, lease] : leases_)
+    for (std::uint32_t i = 0; i < lease.watches.size(); ++i) {
+      const auto arena =
+          arenas_.find(Lane{lease.page->limits().device[i].device_key, LOAM_LANE_COMPUTE});
+      if (arena == arenas_.end() || !arena->second.serves(id, i)) continue;
+      lease.watches[i].note(arena->second.standing(id), now,
+                            [this](const KeeperReport& report) { tell(report); });
+    }
+  if (now >= idle_look_ns_) idle_look_ns_ = now + options_.idle.look_ns();
+}
+
 Nanoseconds Keeper::step(Nanoseconds now) {
   Nanoseconds next = never_ns;
-  for (auto& [key, arena] : arenas_) next = std::min(next, arena.step(now));
-  return next;
+  for (auto& [key, arena] : arenas_) {
+    next = std::min(next, arena.step(now));
+    for (const HungLease& hung : arena.take_hung()) {
+      KeeperReport report;
+      report.kind = ReportKind::hung;
+      report.lease = leases_.at(hung.lease).name;
+      report.device = arena.device_of(hung.lease);
+      report.lane = key.second;
+      report.from_ns = now - hung.overdue_ns;
+      report.until_ns = now;
+      report.end = hung.end;
+      options_.report("lease " + report.lease + " has work on device " +
+                      std::to_string(report.device) + " that does not end with its turn");
+      tell(report);
+    }
+  }
+  for (auto& [key, memory] : memories_) next = std::min(next, memory.step(now));
+  watch_leases(now);
+  return leases_.empty() ? next : std::min(next, idle_look_ns_);
 }
 
 void Keeper::wait(const std::vector<std::uint32_t>& bells, std::uint32_t changes,

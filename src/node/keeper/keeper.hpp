@@ -1,18 +1,26 @@
 // The keeper: arbitrates one node's devices among the leases that have a slice page. It grants
-// turns (TurnBook decides), takes them back, notices dead holders and charges the time used.
+// turns (TurnBook decides), takes them back, notices dead holders and charges the time used; lends
+// idle memory; and tells the daemon what it finds out (reports.hpp).
 // Not pure: shared memory, futexes, inotify, CLOCK_MONOTONIC. It sleeps until a doorbell rings, a
-// page appears or goes, or a time it set itself has come; with nothing waiting it never wakes.
+// page appears or goes, or a time it set itself has come; with nothing waiting it wakes only to see
+// who idles, ten times in the time that makes a lease idle.
 #pragma once
 
 #include <functional>
 #include <string>
 
 #include "base/result.hpp"
+#include "node/keeper/idleness.hpp"
+#include "node/keeper/memory_loans.hpp"
+#include "node/keeper/promise.hpp"
 
 namespace loam::node {
 
 struct KeeperOptions {
   std::string root;  // pages live in ROOT/pages
+  PromiseTerms promise;
+  IdleTerms idle;
+  LoanTerms loans;
   // Called with one line about something an operator should know.
   std::function<void(const std::string&)> report = [](const std::string&) {};
 };

@@ -90,7 +90,9 @@ void fill(loam_device_limits& out, const SliceLimits& slice) {
   put(out.hung_ns, slice.hung_ns);
   put(out.flags, (slice.clear_memory ? LOAM_LIMIT_CLEAR : 0u) |
                      (slice.concurrent ? LOAM_LIMIT_CONCURRENT : 0u) |
-                     (slice.end_hung ? LOAM_LIMIT_END_HUNG : 0u));
+                     (slice.end_hung ? LOAM_LIMIT_END_HUNG : 0u) |
+                     (slice.lends ? LOAM_LIMIT_LENDS : 0u) |
+                     (slice.borrows ? LOAM_LIMIT_BORROWS : 0u));
   put(out.quantum_ns, slice.quantum_ns);
   put(out.linger_ns, slice.linger_ns);
   put(out.turns, slice.turns == SliceTurns::fixed ? LOAM_TURNS_FIXED : LOAM_TURNS_DYNAMIC);
@@ -157,6 +159,16 @@ Result<void*> map_file(const std::string& path, int flags, int protection, std::
   if (address == MAP_FAILED) return system_error("map", path, errno);
   if (keep_fd) *keep_fd = std::exchange(file.fd, -1);
   return address;
+}
+
+// The file is read-only to keep guests out; its owner may open it up for this moment.
+Result<loam_slice_limits*> map_limits_writable(const std::string& prefix) {
+  const std::string path = prefix + LOAM_SLICE_LIMITS_SUFFIX;
+  ::chmod(path.c_str(), 0644);
+  auto mapped = map_file(path, O_RDWR, PROT_READ | PROT_WRITE, sizeof(loam_slice_limits), nullptr);
+  ::chmod(path.c_str(), 0444);
+  if (!mapped.ok()) return mapped.error();
+  return static_cast<loam_slice_limits*>(mapped.value());
 }
 
 std::uint64_t load(const std::uint64_t& word) {
@@ -248,16 +260,21 @@ Result<void> update_limits(const std::string& root, std::string_view lease,
       return invalid("device " + std::to_string(i) + " of lease " + std::string(lease) +
                      " is another one; a page keeps its devices");
 
-  const std::string path = page_prefix(root, lease) + LOAM_SLICE_LIMITS_SUFFIX;
-  // The file is read-only to keep guests out; its owner may open it up for this moment.
-  ::chmod(path.c_str(), 0644);
-  auto mapped = map_file(path, O_RDWR, PROT_READ | PROT_WRITE, sizeof(loam_slice_limits), nullptr);
-  ::chmod(path.c_str(), 0444);
-  if (!mapped.ok()) return mapped.error();
-  auto* limits = static_cast<loam_slice_limits*>(mapped.value());
+  LOAM_TRY(limits, map_limits_writable(page_prefix(root, lease)));
   for (std::size_t i = 0; i < slices.size(); ++i) fill(limits->device[i], slices[i]);
   ::munmap(limits, sizeof *limits);
   ring(page.counters());
+  return {};
+}
+
+Result<void> write_loan(const std::string& root, std::string_view lease, std::uint32_t device,
+                        std::uint64_t lent_bytes, std::uint64_t borrowed_bytes) {
+  if (!lease_name_ok(lease) || device >= LOAM_SLICE_DEVICES_MAX)
+    return invalid("device " + std::to_string(device) + " of lease '" + std::string(lease) + "'");
+  LOAM_TRY(limits, map_limits_writable(page_prefix(root, lease)));
+  __atomic_store_n(&limits->device[device].lent_bytes, lent_bytes, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&limits->device[device].borrowed_bytes, borrowed_bytes, __ATOMIC_SEQ_CST);
+  ::munmap(limits, sizeof *limits);
   return {};
 }
 
@@ -276,6 +293,8 @@ SliceUsage usage_of(const MappedPage& page, std::uint32_t index) {
   usage.memory_used_bytes = load(device.memory.used);
   usage.memory_peak_bytes = load(device.memory.peak);
   usage.refusals = load(device.memory.refusals);
+  usage.lent_bytes = load(page.limits().device[index].lent_bytes);
+  usage.borrowed_bytes = load(page.limits().device[index].borrowed_bytes);
   const std::uint32_t slots = std::min(
       __atomic_load_n(&page.counters().slots_used, __ATOMIC_SEQ_CST), LOAM_SLICE_SLOTS_MAX);
   for (std::uint32_t slot = 0; slot < slots; ++slot)

@@ -45,7 +45,9 @@ struct SliceLimits {
   std::int64_t hung_ns = 0;
   bool end_hung = false;
   bool clear_memory = false;  // memory is cleared before the task sees it
-  bool concurrent = false;    // leases of the device may have work in flight at the same time
+  bool lends = false;         // memory that it does not use may be lent to those that borrow
+  bool borrows = false;
+  bool concurrent = false;  // leases of the device may have work in flight at the same time
 };
 
 // Who the task runs as: its counters file belongs to them. Without it, the caller's own ids.
@@ -67,7 +69,8 @@ struct SliceUsage {
   std::uint64_t memory_used_bytes = 0;
   std::uint64_t memory_peak_bytes = 0;
   std::array<std::uint64_t, LOAM_MEMORY_KINDS> memory_by_kind{};  // of memory_used_bytes
-  std::uint64_t refusals = 0;   // allocations refused for the quota
+  std::uint64_t refusals = 0;  // allocations refused for the quota
+  std::uint64_t lent_bytes = 0, borrowed_bytes = 0;
   std::int64_t busy_ns = 0;     // device time used exclusively
   std::uint64_t launches = 0;   // kernels
   std::uint64_t transfers = 0;  // copies, fills, reads, writes, maps
@@ -100,6 +103,9 @@ Result<void> create_page(const std::string& root, std::string_view lease,
 // use refuses new allocations and takes nothing away.
 Result<void> update_limits(const std::string& root, std::string_view lease,
                            const std::vector<SliceLimits>& slices);
+// Writes what one device of the lease has lent and borrowed (the keeper's two fields).
+Result<void> write_loan(const std::string& root, std::string_view lease, std::uint32_t device,
+                        std::uint64_t lent_bytes, std::uint64_t borrowed_bytes);
 // Reads the counters, one entry per device in the page's order; first gives back what dead
 // processes held. not_found where there is no page.
 Result<std::vector<SliceUsage>> read_counters(const std::string& root, std::string_view lease);

@@ -33,7 +33,8 @@ class Player {
     loam_slot_lane& own = member_.page.counters().slot[0].device[0].lane[lane_];
     loam_usage& usage = member_.page.counters().device[0].usage[lane_];
     if (ends_ns_ != never_ns && now >= ends_ns_) {
-      usage.busy_ns += static_cast<std::uint64_t>(ends_ns_ - began_ns_);
+      if ((member_.page.limits().device[0].flags & LOAM_LIMIT_CONCURRENT) == 0)
+        usage.busy_ns += static_cast<std::uint64_t>(ends_ns_ - began_ns_);
       ++usage.commands;
       own.in_flight = 0;
       own.idle_since_ns = static_cast<std::uint64_t>(ends_ns_);
@@ -214,6 +215,45 @@ TEST_F(Arena, AServiceWaitsForWhatRunsAndNoLonger) {
   EXPECT_LE(service.longest_wait_ns(), 3 * ms);
   EXPECT_GT(guest.busy_s(), 9.0);
   EXPECT_EQ(most_at_once_, 1);
+}
+
+TEST_F(Arena, LeasesThatOverlapAreGivenNoMoreThanTheClock) {
+  SliceLimits overlapping = share(300, SliceMode::burstable);
+  overlapping.concurrent = true;
+  Player& a = join("a", overlapping, 3 * ms);
+  Player& b = join("b", overlapping, 5 * ms);
+  const Nanoseconds began = now_;
+  play(5 * second);
+  EXPECT_EQ(most_at_once_, 2);
+  const double wall = static_cast<double>(now_ - began) / 1e9;
+  EXPECT_LE(a.busy_s() + b.busy_s(), wall);
+  EXPECT_GT(a.busy_s() + b.busy_s(), 0.99 * wall);
+  EXPECT_NEAR(a.busy_s() / b.busy_s(), 1.0, 0.05);
+}
+
+TEST_F(Arena, StrictLeasesKeepTheirSharesAlsoWhereTheyOverlap) {
+  SliceLimits less = share(200, SliceMode::strict), more = share(500, SliceMode::strict);
+  less.concurrent = more.concurrent = true;
+  Player& a = join("a", less, ms);
+  Player& b = join("b", more, ms);
+  play(10 * second);
+  EXPECT_NEAR(a.busy_s() / 10, 0.2, 0.02);
+  EXPECT_NEAR(b.busy_s() / 10, 0.5, 0.02);
+}
+
+TEST_F(Arena, OneLeaseThatMustBeAloneMakesAllTakeTurns) {
+  SliceLimits overlapping = share(300, SliceMode::burstable);
+  overlapping.concurrent = true;
+  join("a", overlapping, ms);
+  join("b", overlapping, ms);
+  play(100 * ms);
+  EXPECT_EQ(most_at_once_, 2);
+  Player& alone = join("c", share(300, SliceMode::burstable), ms);
+  play(50 * ms);  // what was in flight ends
+  most_at_once_ = 0;
+  play(second);
+  EXPECT_EQ(most_at_once_, 1);
+  EXPECT_GT(alone.busy_s(), 0.3);
 }
 
 TEST_F(Arena, TheLingerOfThePageIsKept) {
