@@ -33,6 +33,10 @@ mounts = ["/data", "/models"]
 shared = ["/opt/tools"]
 log_level = "debug"
 turn_quantum = "5ms"
+hung_after = "30s"
+hung_action = "end"
+lend_memory = true
+concurrent_kernels = true
 snapshot_every = 10
 [[user]]
 uid = 1000
@@ -48,6 +52,10 @@ role = "finance"
   EXPECT_EQ(config->node_name, "gpu-1");
   EXPECT_EQ(config->mounts, (std::vector<std::string>{"/data", "/models"}));
   EXPECT_EQ(config->turn_quantum, Duration{5});
+  EXPECT_EQ(config->hung_after, Duration::seconds(30));
+  EXPECT_EQ(config->hung_action, "end");
+  EXPECT_TRUE(config->lend_memory);
+  EXPECT_TRUE(config->concurrent_kernels);
   ASSERT_EQ(config->users.size(), 2u);
   EXPECT_EQ(config->users[0].tenant, "acme");
 }
@@ -64,6 +72,8 @@ TEST(Config, RefusesWhatIsOddAndSaysWhere) {
       {"snapshot_every = \"many\"", "must be a whole number"},
       {"sandbox = \"chroot\"", "one of auto, bubblewrap, none"},
       {"turn_quantum = \"fast\"", "length of time"},
+      {"hung_action = \"shout\"", "one of"},
+      {"lend_memory = \"yes\"", "true or false"},
       {"mounts = \"/data\"", "list of texts"},
       {"mounts = [1]", "list of texts"},
       {"node = \"GPU 1\"", "is not a node name"},

@@ -102,6 +102,13 @@ class Section {
       return true;
     });
   }
+  void yes_or_no(const char* key, bool& out) {
+    read(key, "true or false", [&](const toml::node& node) {
+      const auto value = node.value_exact<bool>();
+      if (value) out = *value;
+      return value.has_value();
+    });
+  }
   void tables(const char* key, const std::function<Result<void>(const toml::table&)>& each) {
     read(key, "a list of tables", [&](const toml::node& node) {
       const toml::array* array = node.as_array();
@@ -215,6 +222,10 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
   top.texts("notify", config.notify);
   top.one_of("log_level", config.log_level, {"debug", "info", "warning", "error"});
   top.duration("turn_quantum", config.turn_quantum);
+  top.duration("hung_after", config.hung_after);
+  top.one_of("hung_action", config.hung_action, {"ignore", "report", "end"});
+  top.yes_or_no("concurrent_kernels", config.concurrent_kernels);
+  top.yes_or_no("lend_memory", config.lend_memory);
   top.number("snapshot_every", config.snapshot_every, 1, 1'000'000'000);
   top.tables("user", [&](const toml::table& user) { return read_user(user, origin, config); });
   LOAM_CHECK(top.finish());

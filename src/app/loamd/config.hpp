@@ -37,7 +37,11 @@ struct Config {
       shared;  // host folders that every task sees, read-only, at their own path
   std::vector<std::string> notify;  // programs that budgets may run to tell somebody
   std::string log_level = "info";
-  Duration turn_quantum{10};             // of the keeper
+  Duration turn_quantum{10};                    // of the keeper
+  Duration hung_after = Duration::seconds(60);  // device work that runs on after its turn hangs
+  std::string hung_action = "report";           // ignore, report, end: of the task whose it is
+  bool concurrent_kernels = false;  // leases of a device that is no CPU may overlap, not take turns
+  bool lend_memory = false;  // idle device memory to spot tasks, called back when it is wanted
   std::int64_t snapshot_every = 50'000;  // journal records between snapshots
   std::vector<UserAccess> users;
 };

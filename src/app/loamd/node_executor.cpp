@@ -13,6 +13,8 @@ namespace {
 const Actor node_actor{"loam", "node"};
 constexpr std::int64_t share_window_ns = 10'000'000'000;  // "lately" in a measured share
 constexpr std::int64_t bytes_per_mib = 1024 * 1024;
+constexpr Duration lent_memory_grace =
+    Duration::seconds(30);                                   // with the notice: what an owner waits
 constexpr Duration attempts_kept = Duration::hours(24 * 7);  // with their logs, after the end
 
 struct AttemptIds {
@@ -98,6 +100,7 @@ Result<void> NodeExecutor::start() {
   supervisor_ = std::move(supervisor);
   LOAM_TRY(keeper,
            node::ensure_keeper(config_.data_dir + "/keeper", config_.programs + "/loam-keeper"));
+  keeper_reports_ = std::make_unique<node::ReportReader>(config_.data_dir + "/keeper");
   spdlog::info("loam-keeper serves as process {}", keeper);
   std::vector<Error> trouble;
   LOAM_TRY(adopted, supervisor_->adopt(&trouble));
@@ -127,11 +130,84 @@ void NodeExecutor::enqueue(std::function<void()> job) {
   wake_.notify_one();
 }
 
+// Nothing is told of leases that are not there: without any, the daemon sleeps.
+std::chrono::milliseconds NodeExecutor::report_pause() {
+  constexpr std::chrono::seconds busy{1};
+  constexpr std::chrono::hours idle{1};
+  const std::lock_guard lock(live_mutex_);
+  return live_.empty() ? std::chrono::milliseconds(idle) : std::chrono::milliseconds(busy);
+}
+
+void NodeExecutor::read_keeper_reports() {
+  const auto reports = keeper_reports_->read();
+  if (!reports) {
+    spdlog::warn("{}", to_text(reports.error()));
+    return;
+  }
+  for (const node::KeeperReport& report : *reports) heed(report);
+}
+
+std::string NodeExecutor::attempt_of(std::string_view lease) const {
+  const std::string part = "-" + std::string(lease) + "-e";
+  std::string found;
+  for (const std::string& attempt : supervisor_->attempts())
+    if (attempt.find(part) != std::string::npos) found = attempt;
+  return found;
+}
+
+void NodeExecutor::heed(const node::KeeperReport& report) {
+  const auto id = LeaseId::parse(report.lease);
+  {
+    const std::lock_guard lock(live_mutex_);
+    if (!id || live_.count(*id) == 0) return;  // over
+  }
+  constexpr double ns_per_s = 1e9;
+  const auto seconds = [&](std::int64_t ns) { return static_cast<double>(ns) / ns_per_s; };
+  switch (report.kind) {
+    case node::ReportKind::shortfall:
+      spdlog::warn(
+          "the lease {} got {:.3f} s of the {:.3f} s that its share promised; neighbours "
+          "had {:.3f} s of it",
+          report.lease, seconds(report.used_ns), seconds(report.owed_ns),
+          seconds(report.missing_ns));
+      return;
+    case node::ReportKind::idle:
+      spdlog::info("the lease {} leaves its device unused", report.lease);
+      return;
+    case node::ReportKind::active:
+      spdlog::info("the lease {} uses its device again", report.lease);
+      return;
+    case node::ReportKind::reclaim:
+      spdlog::info("the lease {} is asked to give {} bytes of lent memory back", report.lease,
+                   report.bytes);
+      return;
+    case node::ReportKind::hung:
+    case node::ReportKind::overdue:
+      break;
+  }
+  const bool hung = report.kind == node::ReportKind::hung;
+  const char* const why = hung ? "its device work hangs" : "it did not give lent memory back";
+  spdlog::warn("the lease {}: {}", report.lease, why);
+  const std::string attempt = attempt_of(report.lease);
+  if (!report.end || attempt.empty()) return;
+  // What hangs cannot save itself; who borrowed can, and has its grace.
+  const auto ended = hung ? supervisor_->kill(attempt, why)
+                          : supervisor_->stop(attempt, lent_memory_grace.ms, why);
+  if (!ended) spdlog::warn("cannot end {}: {}", attempt, to_text(ended.error()));
+}
+
 void NodeExecutor::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+    const bool work =
+        wake_.wait_for(lock, report_pause(), [&] { return stopping_ || !jobs_.empty(); });
     if (stopping_) return;  // effects are repeated by the next daemon
+    if (!work) {
+      lock.unlock();
+      read_keeper_reports();
+      lock.lock();
+      continue;
+    }
     const std::function<void()> job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
@@ -212,6 +288,13 @@ Result<std::vector<node::SliceLimits>> NodeExecutor::limits_of(
     limit.copy_lanes = !handle->is_cpu;
     limit.turns = wanted.turns;
     limit.service = wanted.service;
+    limit.hung_ns = config_.hung_action == "ignore" ? 0 : config_.hung_after.ms * 1'000'000;
+    limit.end_hung = config_.hung_action == "end";
+    // The system clears a CPU's memory between processes; a device's driver may not.
+    limit.clear_memory = !handle->is_cpu;
+    limit.concurrent = config_.concurrent_kernels && !handle->is_cpu;
+    limit.lends = config_.lend_memory && !wanted.spot;
+    limit.borrows = config_.lend_memory && wanted.spot;
     limit.quantum_ns = config_.turn_quantum.ms * 1'000'000;
     limits.push_back(limit);
   }

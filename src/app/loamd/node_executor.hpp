@@ -3,6 +3,7 @@
 // carried out on a thread of their own, so that the loop never waits for a process or a disk.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -19,6 +20,7 @@
 #include "app/loamd/config.hpp"
 #include "app/loamd/loop_thread.hpp"
 #include "app/loamd/node_devices.hpp"
+#include "node/keeper/reports.hpp"
 #include "node/keeper/slice_page.hpp"
 #include "node/launch/supervisor.hpp"
 
@@ -71,6 +73,7 @@ class NodeExecutor final : public engine::Executor {
     std::optional<MilliDevice> bandwidth;
     node::SliceTurns turns = node::SliceTurns::fixed;
     bool service = false;
+    bool spot = false;
   };
 
   void enqueue(std::function<void()> job);
@@ -83,6 +86,12 @@ class NodeExecutor final : public engine::Executor {
   void on_report(const node::AttemptReport& report);
   void report_end(const node::AttemptReport& report, LeaseId lease, Epoch epoch);
   void report_refused(LeaseId lease, Epoch epoch, const Error& error);
+  // What the keeper found out about leases since the last call; on the worker's thread.
+  void read_keeper_reports();
+  std::chrono::milliseconds report_pause();
+  void heed(const node::KeeperReport& report);
+  // The attempt of a lease that is there; empty where none is.
+  std::string attempt_of(std::string_view lease) const;
   // Leases that run according to the engine and of which nothing is on disk.
   void report_missing();
   // Deletes what is kept of attempts that ended long ago.
@@ -94,6 +103,7 @@ class NodeExecutor final : public engine::Executor {
   LoopThread* loop_ = nullptr;
   const NodeDevices* devices_ = nullptr;
   std::unique_ptr<node::Supervisor> supervisor_;
+  std::unique_ptr<node::ReportReader> keeper_reports_;
 
   std::mutex mutex_;
   std::condition_variable wake_;
