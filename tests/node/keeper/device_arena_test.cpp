@@ -217,6 +217,16 @@ TEST_F(Arena, AServiceWaitsForWhatRunsAndNoLonger) {
   EXPECT_EQ(most_at_once_, 1);
 }
 
+// A program that waits for its kernel asks for the next one a moment later; that its turn ends in
+// such a moment must not give the device to whoever happens to wait.
+TEST_F(Arena, WhoIsBetweenTwoKernelsKeepsItsShare) {
+  Player& a = join("a", share(700, SliceMode::burstable), ms, ms / 10);
+  Player& b = join("b", share(300, SliceMode::burstable), ms, ms / 10);
+  play(10 * second);
+  EXPECT_NEAR(a.busy_s() / (a.busy_s() + b.busy_s()), 0.70, 0.015);
+  EXPECT_EQ(most_at_once_, 1);
+}
+
 TEST_F(Arena, LeasesThatOverlapAreGivenNoMoreThanTheClock) {
   SliceLimits overlapping = share(300, SliceMode::burstable);
   overlapping.concurrent = true;
