@@ -29,5 +29,18 @@ LOAM_BENCHMARK_COMMAND(daemon, ({"{source}/bench/daemon.sh", "{bin}"}),
                         {"daemon.rest_memory_mib", "MiB", at_most(60)},
                         {"daemon.rest_wakeups_per_s", "1/s", at_most(0.2)}});
 
+// Serving a model, beside the bare library and beside our own unshared mode.
+LOAM_BENCHMARK_COMMAND(infer, ({"{source}/bench/infer.sh", "{bin}", "{source}/build/models"}),
+                       {{"infer.raw_1_ratio", "ratio", at_least(0.97)},
+                        {"infer.raw_16_ratio", "ratio", at_least(0.97)},
+                        {"infer.shared_prefix_tokens_per_s", "1/s"},
+                        {"infer.shared_prefix_speedup", "ratio", at_least(1.9)},
+                        {"infer.shared_prefix_first_token_p99_ratio", "ratio", at_least(4)},
+                        {"infer.newcomer_first_token_ratio", "ratio", at_most(3)},
+                        {"infer.long_prompt_largest_gap_ratio", "ratio", at_most(8)},
+                        {"infer.quarter_memory_failures", "requests", at_most(0)},
+                        {"infer.mixed_batched_over_f16_alone", "ratio", at_least(4)},
+                        {"infer.mixed_batched_over_f16_batched", "ratio", at_least(1.9)}});
+
 }  // namespace
 }  // namespace loam::bench

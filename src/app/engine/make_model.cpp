@@ -96,6 +96,27 @@ void describe(gguf_context* file, const ModelShape& shape, std::uint32_t vocabul
                    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}");
 }
 
+// GPT-2's tokens are the 256 bytes, then one for each merge, then the end of a text: a beginning
+// of the merges is a vocabulary too.
+void cut_vocabulary(const gguf_context* from, gguf_context* to, std::uint32_t words) {
+  const auto cut = [&](const char* name, std::uint32_t count, const char* last) {
+    const std::int64_t key = gguf_find_key(from, name);
+    std::vector<const char*> entries;
+    for (std::uint32_t i = 0; i < count; ++i) entries.push_back(gguf_get_arr_str(from, key, i));
+    if (last != nullptr) entries.push_back(last);
+    gguf_set_arr_str(to, name, entries.data(), entries.size());
+  };
+  cut("tokenizer.ggml.tokens", words - 1, "<|endoftext|>");
+  cut("tokenizer.ggml.merges", words - 257, nullptr);
+  std::vector<std::int32_t> kinds(words, 1);  // normal tokens
+  kinds.back() = 3;                           // a control token
+  gguf_set_arr_data(to, "tokenizer.ggml.token_type", GGUF_TYPE_INT32, kinds.data(), kinds.size());
+  for (const char* name : {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id"}) {
+    gguf_set_val_u32(to, name, words - 1);
+  }
+  gguf_remove_key(to, "tokenizer.ggml.unknown_token_id");
+}
+
 std::uint64_t parameters_of(const ModelShape& shape, std::uint64_t vocabulary) {
   const std::uint64_t e = shape.embedding;
   const std::uint64_t kv = e / shape.heads * shape.kv_heads;
@@ -106,10 +127,10 @@ std::uint64_t parameters_of(const ModelShape& shape, std::uint64_t vocabulary) {
 }  // namespace
 
 Result<ModelShape> shape_named(const std::string& name) {
-  if (name == "tiny") return ModelShape{32, 2, 2, 2, 64, 2048, true};
-  if (name == "20m") return ModelShape{256, 8, 8, 8, 768, 2048, true};
-  if (name == "124m") return ModelShape{768, 12, 12, 12, 2048, 2048, true};
-  if (name == "learner") return ModelShape{64, 2, 4, 4, 256, 512, false};
+  if (name == "tiny") return ModelShape{32, 2, 2, 2, 64, 2048, 0, true};
+  if (name == "20m") return ModelShape{256, 8, 8, 8, 768, 2048, 0, true};
+  if (name == "124m") return ModelShape{768, 12, 12, 12, 2048, 2048, 0, true};
+  if (name == "learner") return ModelShape{256, 2, 4, 4, 512, 512, 1024, false};
   return invalid("'" + name + "' is no model size", "name tiny, 20m, 124m or learner");
 }
 
@@ -122,9 +143,15 @@ Result<void> generate_model(const std::string& path, const ModelShape& shape, st
     return Error{ErrorKind::not_found, "the vocabulary " LOAM_LLAMA_VOCABULARY " cannot be read",
                  "configure the build again"};
   }
-  const auto words = static_cast<std::uint32_t>(gguf_get_arr_n(vocabulary.get(), key));
+  const auto all_words = static_cast<std::uint32_t>(gguf_get_arr_n(vocabulary.get(), key));
+  const std::uint32_t words = shape.vocabulary == 0 ? all_words : shape.vocabulary;
+  if (words < 258 || words > all_words) {
+    return invalid("a vocabulary of " + std::to_string(words) + " tokens is not possible",
+                   "give one from 258 to " + std::to_string(all_words));
+  }
   const GgufHandle file(gguf_init_empty());
   gguf_set_kv(file.get(), vocabulary.get());
+  if (words < all_words) cut_vocabulary(vocabulary.get(), file.get(), words);
   describe(file.get(), shape, words);
   const std::uint64_t bytes = parameters_of(shape, words) * 4 + (64ULL << 20U);
   const TensorsHandle tensors(ggml_init({bytes, nullptr, false}));

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 
@@ -17,7 +18,8 @@ struct ModelShape {
   std::uint32_t kv_heads = 4;
   std::uint32_t feed_forward = 128;
   std::uint32_t context = 2048;
-  bool half = true;  // 16-bit weights, else 32-bit, which training needs
+  std::uint32_t vocabulary = 0;  // so many tokens of the GPT-2 vocabulary; 0: all 50,257
+  bool half = true;              // 16-bit weights, else 32-bit, which training needs
 };
 
 // The sizes that have a name: "tiny" (about 1M parameters), "20m", "124m"; "learner" is the one
@@ -31,15 +33,14 @@ struct TrainOptions {
   std::string from;  // a 32-bit model
   std::string to;
   std::string text;  // a file to learn from
-  std::uint32_t tokens = 65'536;
-  std::uint32_t epochs = 1;
-  std::uint32_t context = 128;
+  std::uint32_t epochs = 2;
+  std::uint32_t context = 128;  // tokens of one example
+  float rate = 1e-3F;           // the optimizer's (AdamW)
   int threads = 1;
 };
 struct TrainReport {
-  double loss_first = 0;  // nats a token, at the first and the last epoch
-  double loss_last = 0;
-  std::uint64_t tokens = 0;
+  std::vector<double> losses;  // nats a token, averaged over each epoch
+  std::uint64_t tokens = 0;    // of one epoch
 };
 Result<TrainReport> train_model(const TrainOptions& options);
 
