@@ -91,6 +91,11 @@ Result<TrainReport> train_model(const TrainOptions& options) {
   }
   const auto actual = static_cast<std::int64_t>(llama_n_ctx(context.get()));
   const DatasetHandle dataset = examples(tokens, actual);
+  // The trainer computes with as many threads as the step before it, and four if there was none.
+  llama_token first = tokens.front();
+  if (llama_decode(context.get(), llama_batch_get_one(&first, 1)) != 0) {
+    return Error{ErrorKind::internal, "a step failed: " + last_complaint(), "try again"};
+  }
   float rate = options.rate;
   llama_opt_init(context.get(), model.get(),
                  {0, llama_opt_param_filter_all, nullptr, constant_rate, &rate,
