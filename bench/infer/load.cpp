@@ -125,7 +125,7 @@ Run run_all(Engine& engine, std::uint32_t requests, std::uint32_t at_once, const
   std::map<wire::StreamId, bool> seen;
   wire::StreamId next = 1;
   const auto send_next = [&] {
-    sent[next] = now().wall;
+    sent[next] = now().processor;
     send(client, ask(next, "tenant", load));
     ++next;
   };
@@ -135,7 +135,7 @@ Run run_all(Engine& engine, std::uint32_t requests, std::uint32_t at_once, const
     const wire::Frame frame = receive(client);
     if (const auto* chunk = std::get_if<wire::Chunk>(&frame)) {
       if (!seen[chunk->stream])
-        run.first_token_ms.push_back((now().wall - sent[chunk->stream]) * 1000);
+        run.first_token_ms.push_back((now().processor - sent[chunk->stream]) * 1000);
       seen[chunk->stream] = true;
     }
     const bool failed = std::holds_alternative<wire::Failed>(frame);
@@ -154,12 +154,13 @@ double newcomer_first_token_ms(Engine& engine, std::uint32_t flood) {
   const Load load{.shared = 0, .own = 32, .generated = 64, .salt = 900};
   for (wire::StreamId stream = 1; stream <= flood; ++stream)
     send(client, ask(stream, "flood", load));
-  usleep(300'000);
-  const double start = now().wall;
+  const double flood_start = now().processor;
+  while (now().processor - flood_start < 0.3) usleep(1'000);
+  const double start = now().processor;
   send(late, ask(5'000, "newcomer", load));
   while (!std::holds_alternative<wire::Chunk>(receive(late))) {
   }
-  return (now().wall - start) * 1000;  // the flood is cancelled as its client goes
+  return (now().processor - start) * 1000;  // the flood is cancelled as its client goes
 }
 
 Gaps gaps_beside_long_prompt(Engine& engine) {
@@ -172,7 +173,7 @@ Gaps gaps_beside_long_prompt(Engine& engine) {
     const wire::Frame frame = receive(client);
     if (const auto* chunk = std::get_if<wire::Chunk>(&frame);
         chunk != nullptr && chunk->stream == 1) {
-      const double at = now().wall;
+      const double at = now().processor;
       if (last > 0) gaps.push_back((at - last) * 1000);
       last = at;
       if (!sent && chunk->generated >= 60) {

@@ -1,4 +1,8 @@
 // Load on a running engine, and the bare library beside it, for the figures of serving.
+//
+// All times are this process's processor time. One thread computes and the others wait for it, so
+// that it passes as wall time would on a machine with nothing else to do, and other work does not
+// show. While nothing is in flight it stands still, which no figure here counts.
 #pragma once
 
 #include <atomic>
@@ -58,7 +62,7 @@ struct Run {
 // `requests` of the load, `at_once` in flight, the next sent when one ends.
 Run run_all(Engine& engine, std::uint32_t requests, std::uint32_t at_once, const Load& load);
 
-// Of one tenant's request 300 ms after `flood` of another tenant's.
+// Of one tenant's request that comes 300 ms into a flood of another tenant's.
 double newcomer_first_token_ms(Engine& engine, std::uint32_t flood);
 
 struct Gaps {
