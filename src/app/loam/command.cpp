@@ -16,10 +16,11 @@ std::vector<Section> made() {
   for (Command& command : budget_commands()) money.push_back(std::move(command));
   for (Command& command : spending_commands()) money.push_back(std::move(command));
   for (Command& command : cost_commands()) money.push_back(std::move(command));
-  return {{"Tasks", std::move(tasks)},           {"Money", std::move(money)},
-          {"Tenants", tenant_commands()},        {"Devices", device_commands()},
-          {"Access", access_commands()},         {"The journal", journal_commands()},
-          {"Simulation", simulation_commands()}, {"This program", self_commands()}};
+  return {{"Tasks", std::move(tasks)},         {"Money", std::move(money)},
+          {"Tenants", tenant_commands()},      {"Devices", device_commands()},
+          {"Models", serving_commands()},      {"Access", access_commands()},
+          {"The journal", journal_commands()}, {"Simulation", simulation_commands()},
+          {"This program", self_commands()}};
 }
 
 }  // namespace

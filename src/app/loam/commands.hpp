@@ -16,6 +16,7 @@ std::vector<Command> money_commands();     // bill, invoice, ledger
 std::vector<Command> spending_commands();  // cost, cost export
 std::vector<Command> cost_commands();      // advise, cost validate
 std::vector<Command> access_commands();    // token, whoami, health
+std::vector<Command> serving_commands();   // chat, endpoint
 std::vector<Command> journal_commands();   // backup, restore, verify, reload
 std::vector<Command> simulation_commands();
 std::vector<Command> self_commands();  // version, completion, help

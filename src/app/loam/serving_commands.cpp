@@ -1,0 +1,280 @@
+// chat; endpoint list, create, delete: what speaks to loam-gateway.
+#include <unistd.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <iostream>
+
+#include "app/loam/chat.hpp"
+#include "app/loam/commands.hpp"
+#include "app/loam/exit_code.hpp"
+#include "app/loam/session.hpp"
+#include "base/quantity.hpp"
+#include "http/client.hpp"
+
+namespace loam::cli {
+namespace {
+
+namespace json = boost::json;
+using Kind = Option::Kind;
+
+std::string gateway_address(Session& session, const Arguments& arguments) {
+  const std::string given = arguments.text("gateway", session.variable("LOAM_GATEWAY"));
+  if (!given.empty()) return given;
+  if (::geteuid() == 0) return "/run/loam/inference/gateway.sock";
+  const std::string run = session.variable("XDG_RUNTIME_DIR");
+  if (!run.empty()) return run + "/loam/inference/gateway.sock";
+  const std::string state = session.variable("XDG_STATE_HOME");
+  return (state.empty() ? session.variable("HOME") + "/.local/state" : state) +
+         "/loam/inference/gateway.sock";
+}
+
+struct Gateway {
+  std::string address;
+  std::string key;
+  http::Client client;
+
+  http::Request request(http::Method method, std::string path, std::string body = {}) const {
+    http::Request request;
+    request.method = method;
+    request.path = std::move(path);
+    request.body = std::move(body);
+    if (!key.empty()) request.headers.add("Authorization", "Bearer " + key);
+    if (!request.body.empty()) request.headers.add("Content-Type", "application/json");
+    return request;
+  }
+};
+
+Error explained(Error error, const std::string& address) {
+  if (error.kind == ErrorKind::unavailable) {
+    error.message = "no loam-gateway answers at " + address + ": " + error.message;
+    error.next_step =
+        "start it with: loam-gateway --config FILE (or name where it listens: "
+        "--gateway or LOAM_GATEWAY)";
+  }
+  return error;
+}
+
+Result<Gateway> connect(Session& session, const Arguments& arguments) {
+  const std::string text = gateway_address(session, arguments);
+  LOAM_TRY(address, http::parse_address(text));
+  Gateway gateway{text, arguments.text("token", session.variable("LOAM_TOKEN")),
+                  http::Client(std::move(address))};
+  if (const auto connected = gateway.client.connect(); !connected.ok())
+    return explained(connected.error(), text);
+  return gateway;
+}
+
+Result<std::int64_t> parse_count(const std::string& text) {
+  constexpr std::int64_t count_max = 1'000'000'000;
+  return parse_decimal(text, 0, count_max, "a whole number");
+}
+
+// --- chat
+// ------------------------------------------------------------------------------------------
+
+// Asks with `turns` and prints the answer as it comes; the whole text is the result.
+Result<std::string> answer(Session& session, Gateway& gateway, const ChatOptions& options,
+                           const std::vector<ChatTurn>& turns) {
+  std::string text;
+  std::optional<ChatPiece::Usage> usage;
+  std::optional<Error> fault;
+  const http::Request request =
+      gateway.request(http::Method::post, "/v1/chat/completions", chat_body(options, turns));
+  LOAM_TRY(end, gateway.client.stream(request, [&](const http::SseEvent& event) {
+    auto piece = read_chat_piece(event.data);
+    if (!piece.ok()) fault = piece.error();
+    if (!piece.ok() || piece->is_done) return false;
+    if (piece->usage) usage = piece->usage;
+    text += piece->text;
+    if (!session.json()) session.out() << piece->text << std::flush;
+    return true;
+  }));
+  if (end.how == http::StreamEnd::How::refused)
+    return chat_error(end.response.status, end.response.body);
+  if (!session.json()) session.out() << "\n";
+  if (fault) return *fault;
+  if (session.json()) {
+    json::object shown{{"model", options.model}, {"content", text}};
+    if (usage) {
+      shown["prompt_tokens"] = usage->prompt;
+      shown["cached_tokens"] = usage->cached;
+      shown["generated_tokens"] = usage->generated;
+    }
+    session.out() << json::serialize(shown) << "\n";
+  } else if (usage) {
+    session.say(std::to_string(usage->prompt) + " prompt tokens (" + std::to_string(usage->cached) +
+                " cached), " + std::to_string(usage->generated) + " generated");
+  }
+  return text;
+}
+
+Result<int> run_chat(Session& session, const Arguments& arguments) {
+  ChatOptions options;
+  options.model = arguments.operand(0);
+  if (arguments.has("max-tokens")) {
+    LOAM_TRY(count, parse_count(arguments.text("max-tokens")));
+    options.tokens_max = static_cast<std::uint32_t>(count);
+  }
+  options.temperature = arguments.text("temperature");
+  if (!options.temperature.empty()) {
+    boost::system::error_code fault;
+    if (!json::parse(options.temperature, fault).is_number() || fault)
+      return invalid("--temperature is " + options.temperature, "give a number such as 0.7");
+  }
+  std::vector<ChatTurn> turns;
+  if (arguments.has("system")) turns.push_back({"system", arguments.text("system")});
+  LOAM_TRY(gateway, connect(session, arguments));
+  std::string words;
+  for (std::size_t i = 1; i < arguments.operands.size(); ++i)
+    words += (i > 1 ? " " : "") + arguments.operands[i];
+  if (!words.empty()) {
+    turns.push_back({"user", words});
+    LOAM_CHECK(answer(session, gateway, options, turns));
+    return exit_ok;
+  }
+  if (session.console().out_is_terminal) session.say("an empty line or Ctrl-D ends");
+  for (std::string line;;) {
+    if (session.console().out_is_terminal) session.out() << "> " << std::flush;
+    if (!std::getline(std::cin, line) || line.empty()) return exit_ok;
+    turns.push_back({"user", line});
+    LOAM_TRY(text, answer(session, gateway, options, turns));
+    turns.push_back({"assistant", std::move(text)});
+  }
+}
+
+// --- endpoints
+// ---------------------------------------------------------------------------------------
+
+Result<json::value> call(Gateway& gateway, const http::Request& request) {
+  LOAM_TRY(response, gateway.client.send(request));
+  if (response.status >= 300) return chat_error(response.status, response.body);
+  boost::system::error_code fault;
+  json::value value = json::parse(response.body, fault);
+  if (fault) return Error{ErrorKind::corrupt, "the gateway's answer is no JSON", {}};
+  return value;
+}
+
+std::string cell(const json::object& object, std::string_view name) {
+  const json::value* value = object.if_contains(name);
+  if (value == nullptr) return "";
+  return value->is_string() ? std::string(value->get_string()) : json::serialize(*value);
+}
+
+Result<int> run_endpoint_list(Session& session, const Arguments& arguments) {
+  LOAM_TRY(gateway, connect(session, arguments));
+  LOAM_TRY(answer, call(gateway, gateway.request(http::Method::get, "/endpoints")));
+  if (session.json()) {
+    session.out() << json::serialize(answer) << "\n";
+    return exit_ok;
+  }
+  const json::value* list =
+      answer.is_object() ? answer.get_object().if_contains("endpoints") : nullptr;
+  if (list == nullptr || !list->is_array())
+    return Error{ErrorKind::corrupt, "the gateway's answer has no endpoints", {}};
+  Table table({{"MODEL"},
+               {"STATE"},
+               {"INSTANCES", Align::right},
+               {"RUNNING", Align::right},
+               {"WAITING", Align::right},
+               {"REQUESTS", Align::right}});
+  for (const json::value& entry : list->get_array()) {
+    if (!entry.is_object()) continue;
+    const json::object& one = entry.get_object();
+    table.add({cell(one, "model"), cell(one, "state"), cell(one, "instances"),
+               cell(one, "in_flight"), cell(one, "waiting"), cell(one, "requests")});
+  }
+  session.out() << session.text_of(table);
+  return exit_ok;
+}
+
+Result<int> run_endpoint_create(Session& session, const Arguments& arguments) {
+  json::object body{{"model", arguments.operand(0)}, {"file", arguments.text("model")}};
+  if (arguments.has("owner")) body["owner"] = arguments.text("owner");
+  for (const char* name : {"min", "max", "slots"}) {
+    if (!arguments.has(name)) continue;
+    LOAM_TRY(count, parse_count(arguments.text(name)));
+    body[name] = count;
+  }
+  if (arguments.has("idle-after")) {
+    LOAM_TRY(idle, parse_duration(arguments.text("idle-after")));
+    body["idle_after"] = to_text(idle);
+  }
+  json::array callers;
+  for (const std::string& caller : arguments.list("caller")) callers.emplace_back(caller);
+  if (!callers.empty()) body["callers"] = std::move(callers);
+  if (!arguments.has("model")) return invalid("no model file", "add --model FILE.gguf");
+  LOAM_TRY(gateway, connect(session, arguments));
+  LOAM_TRY(made,
+           call(gateway, gateway.request(http::Method::post, "/endpoints", json::serialize(body))));
+  if (session.json()) session.out() << json::serialize(made) << "\n";
+  session.say(arguments.operand(0) + " is offered; try it with: loam chat " + arguments.operand(0));
+  return exit_ok;
+}
+
+Result<int> run_endpoint_delete(Session& session, const Arguments& arguments) {
+  LOAM_TRY(gateway, connect(session, arguments));
+  LOAM_CHECK(
+      call(gateway, gateway.request(http::Method::del, "/endpoints/" + arguments.operand(0))));
+  session.say(arguments.operand(0) + " is no longer offered; its instances end");
+  return exit_ok;
+}
+
+OptionGroup where() {
+  return {"Which gateway",
+          {{"--gateway", "ADDRESS",
+            "where loam-gateway listens: a socket's path or host:port; else LOAM_GATEWAY"}}};
+}
+
+}  // namespace
+
+std::vector<Command> serving_commands() {
+  return {
+      {"chat",
+       "Talk to a model that the gateway serves",
+       "Without words it reads lines from standard input, one message each, and keeps the "
+       "conversation.",
+       "loam chat tiny what is a lease\nloam chat tiny --system \"answer in one word\"",
+       {{"MODEL", "as /v1/models lists it"}, {"WORDS", "one message", Operand::Kind::any}},
+       {{"How",
+         {{"--system", "TEXT", "the system message"},
+          {"--max-tokens", "N", "of an answer"},
+          {"--temperature", "X", "0 takes the likeliest token"}}},
+        where()},
+       run_chat},
+      {"endpoint list",
+       "The models that the gateway serves and how they stand",
+       "",
+       "loam endpoint list",
+       {},
+       {where()},
+       run_endpoint_list},
+      {"endpoint create",
+       "Offer a model file; instances start and end with the load",
+       "",
+       "loam endpoint create tiny --model /models/tiny.gguf --min 0 --max 4",
+       {{"NAME", "what clients call the model"}},
+       {{"What",
+         {{"--model", "FILE", "the GGUF file", Kind::value, "@path"},
+          {"--owner", "TENANT", "who pays for the instances", Kind::value, "@tenant"},
+          {"--caller", "TENANT", "who may use it beside the owner; default: all", Kind::list,
+           "@tenant"}}},
+        {"How much",
+         {{"--min", "N", "instances kept without load (default 0)"},
+          {"--max", "N", "instances at most (default 1)"},
+          {"--slots", "N", "requests that one computes at once (default 8)"},
+          {"--idle-after", "TIME", "without a request, down to the minimum (default 5m)"}}},
+        where()},
+       run_endpoint_create},
+      {"endpoint delete",
+       "Offer a model no longer",
+       "",
+       "loam endpoint delete tiny",
+       {{"NAME", "as the list shows it"}},
+       {where()},
+       run_endpoint_delete},
+  };
+}
+
+}  // namespace loam::cli
