@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "guard/lock.hpp"
+#include "guard/spin_lock.hpp"
 
 namespace loam::guard {
 
@@ -17,7 +18,7 @@ namespace {
 
 // One thread of the process at a time changes its slot. (The lease's other processes do not wait:
 // they meet only in the page's compare-and-swap.)
-pthread_mutex_t change_lock = PTHREAD_MUTEX_INITIALIZER;
+SpinLock change_lock;
 
 // Addresses known, in a table that doubles when full: the cost of one does not grow with their
 // number.
@@ -35,7 +36,7 @@ constexpr std::size_t first_buckets = 1024;
 // A forked child holds nothing: what its parent allocated is the parent's.
 void forget_in_child() {
   const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-  std::memcpy(&change_lock, &fresh, sizeof fresh);
+  change_lock.forget();
   std::memcpy(&table_lock, &fresh, sizeof fresh);
   table = nullptr;
   buckets = 0;
@@ -80,7 +81,7 @@ void count_kind(Page& page, std::uint32_t entry, std::uint32_t kind, std::int64_
 
 bool take_now(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_t kind) {
   const std::uint64_t limit = loam_quota_bytes(&page.limits().device[entry]);
-  const Locked locked(change_lock);
+  const Spinning locked(change_lock);
   const std::uint64_t held = loam_book_held(&page.counters(), entry, page.slot());
   if (bytes > UINT64_MAX - held ||
       !loam_book_change(&page.counters(), entry, page.slot(), held + bytes, limit))
@@ -140,7 +141,7 @@ bool take(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_t ki
 }
 
 void take_off(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_t kind) {
-  const Locked locked(change_lock);
+  const Spinning locked(change_lock);
   const std::uint64_t held = loam_book_held(&page.counters(), entry, page.slot());
   const std::uint64_t fall = bytes < held ? bytes : held;
   loam_book_change(&page.counters(), entry, page.slot(), held - fall, LOAM_SLICE_NO_LIMIT);

@@ -2,7 +2,7 @@
 // this process. A process that was killed gives its memory back when somebody next asks, as the
 // kernel's part of a real driver does at once.
 #include <fcntl.h>
-#include <signal.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -68,15 +68,20 @@ void forget_dead() {
 }
 
 FakeCudaProcess& own() {
-  if (own_process && own_pid == ::getpid()) [[likely]]
+  if (own_process) [[likely]]
     return *own_process;
   own_pid = ::getpid();
-  for (FakeCudaProcess& process : books().processes) {
-    std::int32_t none = 0;
-    if (!process.pid.compare_exchange_strong(none, own_pid)) continue;
-    process.started_ticks = started(own_pid);
-    own_process = &process;
-    return process;
+  // A forked child has books of its own.
+  ::pthread_atfork(nullptr, nullptr, [] { own_process = nullptr; });
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    for (FakeCudaProcess& process : books().processes) {
+      std::int32_t none = 0;
+      if (!process.pid.compare_exchange_strong(none, own_pid)) continue;
+      process.started_ticks = started(own_pid);
+      own_process = &process;
+      return process;
+    }
+    forget_dead();
   }
   std::abort();
 }

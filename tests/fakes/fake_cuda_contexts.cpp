@@ -12,9 +12,14 @@ using namespace loam::fakes;
 namespace {
 
 thread_local std::vector<CUcontext> stack;
+thread_local constinit CUcontext top = nullptr;  // the stack's, at hand
 std::mutex guard_of_contexts;
 CUcontext primaries[cuda_devices_max] = {};
 bool initialized = false;
+
+void look_at_top() {
+  top = stack.empty() ? nullptr : stack.back();
+}
 
 CUresult make_context(CUcontext* context, CUdevice device, bool primary) {
   if (!initialized) return cuda_not_initialized;
@@ -30,6 +35,7 @@ void end_context(CUcontext context) {
   unplace_all_of(context);
   credit(context->device, context->charged_bytes);
   std::erase(stack, context);
+  look_at_top();
   if (!context->green) delete context;
 }
 
@@ -112,7 +118,7 @@ int find(const char* name, int version, std::uint64_t flags, void** function) {
 
 namespace loam::fakes {
 CUcontext current() {
-  return stack.empty() ? nullptr : stack.back();
+  return top;
 }
 }  // namespace loam::fakes
 
@@ -195,6 +201,7 @@ FAKE_EXPORT CUresult cuCtxCreate_v2(CUcontext* context, unsigned, CUdevice devic
   FAKE_CALL();
   const CUresult fault = make_context(context, device, false);
   if (fault == cuda_success) stack.push_back(*context);
+  look_at_top();
   return fault;
 }
 FAKE_EXPORT CUresult cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device) {
@@ -223,6 +230,7 @@ FAKE_EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
   FAKE_CALL();
   if (!stack.empty()) stack.pop_back();
   if (context) stack.push_back(context);
+  look_at_top();
   return cuda_success;
 }
 FAKE_EXPORT CUresult cuCtxGetCurrent(CUcontext* context) {
@@ -235,6 +243,7 @@ FAKE_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context) {
   FAKE_CALL();
   if (!context) return cuda_invalid_context;
   stack.push_back(context);
+  look_at_top();
   return cuda_success;
 }
 FAKE_EXPORT CUresult cuCtxPushCurrent(CUcontext context) {
@@ -245,6 +254,7 @@ FAKE_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext* context) {
   if (stack.empty()) return cuda_invalid_context;
   if (context) *context = stack.back();
   stack.pop_back();
+  look_at_top();
   return cuda_success;
 }
 FAKE_EXPORT CUresult cuCtxPopCurrent(CUcontext* context) {

@@ -20,7 +20,7 @@ std::set<CUstream> streams;
 std::map<CUcontext, CUstream> legacy_streams;
 thread_local std::map<CUcontext, CUstream> thread_streams;
 std::atomic<int> global_captures{0};
-thread_local int capture_mode = capture_mode_global;
+thread_local constinit int capture_mode = capture_mode_global;
 constexpr std::size_t moved_bytes_max = 1u << 20;
 
 CUstream make_stream(CUcontext context, bool non_blocking) {
@@ -119,9 +119,9 @@ CUstream stream_or_default(CUstream stream, bool per_thread) {
   if (value > 2) return stream;
   const CUcontext context = current();
   if (!context) return nullptr;
-  thread_local CUcontext last_context = nullptr;
-  thread_local CUstream last_stream = nullptr;
-  thread_local bool last_flavour = false;
+  thread_local constinit CUcontext last_context = nullptr;
+  thread_local constinit CUstream last_stream = nullptr;
+  thread_local constinit bool last_flavour = false;
   const bool own = value == 2 || (value == 0 && per_thread);
   if (context == last_context && own == last_flavour && last_stream) return last_stream;
   CUstream found = nullptr;

@@ -91,6 +91,12 @@ void NodeDevices::keep(const node::Finding& finding) {
   refused_.clear();
   for (const node::FoundDevice& device : finding.devices) {
     found_[device.uuid] = device;
+    if (device.backend == node::Backend::cuda) {
+      // By its UUID, which NVML, the CUDA driver and NVIDIA's OpenCL driver say alike.
+      handles_[device.uuid].slice_key = node::uuid_device_key(device.uuid);
+      handles_[device.uuid].cuda_name = device.uuid;
+      continue;
+    }
     if (!device.opencl) continue;
     // By its place: the UUID may come from another library than the OpenCL driver that the guard
     // asks, and the guard tries both.
@@ -130,7 +136,7 @@ Result<void> NodeDevices::attach(const node::FoundDevice& device) {
     return {};
   }
   if (!handle(device.uuid)) {
-    refuse("no OpenCL driver shows it, and this version shares devices through OpenCL only");
+    refuse("neither OpenCL nor CUDA shows it, and only through these are devices shared");
     return {};
   }
   AttachDevice command;

@@ -20,6 +20,7 @@ namespace loam::daemon {
 struct DeviceHandle {
   std::uint64_t slice_key = 0;  // by which the guard knows it
   bool is_cpu = false;
+  std::string cuda_name;  // as CUDA_VISIBLE_DEVICES takes it; empty where it is no CUDA device
 };
 
 class NodeDevices {

@@ -275,6 +275,12 @@ Result<std::vector<node::SliceLimits>> NodeExecutor::limits_of(
     // A CPU that is the device is shared by the guard's turns; a second limit on the same cores
     // would cut what was bought.
     if (handle->is_cpu) order.cpu_milli = 0;
+    // The driver then numbers the slice's devices from 0; others the guard refuses anyway.
+    if (!handle->cuda_name.empty()) {
+      std::string& visible = order.environment["CUDA_VISIBLE_DEVICES"];
+      const bool first = limits.empty();
+      visible = first ? handle->cuda_name : visible + "," + handle->cuda_name;
+    }
     node::SliceLimits limit;
     limit.device_key = handle->slice_key;
     limit.device_name = wanted.name;

@@ -9,8 +9,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <cstring>
 
 #include "guard/cuda/gate.hpp"
+#include "guard/lock.hpp"
 #include "guard/page.hpp"
 
 namespace loam::guard::cuda {
@@ -24,6 +27,27 @@ std::atomic<bool> sleeps{false};
 // again a moment later.
 constexpr std::uint64_t lingers_ns = 2'000'000;
 constexpr std::uint64_t lingering_nap_ns = 500'000;
+
+// Held while the clerk looks after lanes; by the process's end for good: the driver may be gone
+// then.
+pthread_mutex_t working = PTHREAD_MUTEX_INITIALIZER;
+constexpr long leave_within_ns = 100'000'000;
+
+void stop_at_exit() {
+  timespec until{};
+  ::clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += leave_within_ns;
+  if (until.tv_nsec >= 1'000'000'000) {
+    until.tv_nsec -= 1'000'000'000;
+    ++until.tv_sec;
+  }
+  ::pthread_mutex_timedlock(&working, &until);
+}
+
+std::uint64_t look() {
+  const Locked locked(working);
+  return look_after_lanes();
+}
 
 void nap(std::uint64_t ns) {
   timespec time{static_cast<time_t>(ns / 1'000'000'000u), static_cast<long>(ns % 1'000'000'000u)};
@@ -40,7 +64,7 @@ void* run(void*) {
   std::uint64_t idle_since = 0;
   for (;;) {
     const std::uint32_t seen = __atomic_load_n(&bell, __ATOMIC_SEQ_CST);
-    if (const std::uint64_t next = look_after_lanes(); next > 0) {
+    if (const std::uint64_t next = look(); next > 0) {
       idle_since = 0;
       nap(next);
       continue;
@@ -59,6 +83,8 @@ void* run(void*) {
 }
 
 void forget_in_child() {
+  const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+  std::memcpy(&working, &fresh, sizeof fresh);
   started = false;
   sleeps = false;
 }
@@ -76,6 +102,7 @@ void wake_clerk() {
     return;
   }
   if (started.exchange(true)) return;
+  std::atexit(&stop_at_exit);
   // No signal of the program's is for this thread.
   sigset_t all, before;
   sigfillset(&all);

@@ -8,10 +8,13 @@ std::atomic<std::uint32_t> estimates[LOAM_SLICE_DEVICES_MAX * LOAM_LANES][kinds_
 
 namespace {
 
-// The mean of late values; never 0, which means unknown.
+// The mean of late values; never 0, which means unknown. Lower values count more: whatever else the
+// machine does only makes work seem longer.
 void fold(std::atomic<std::uint32_t>& place, std::uint64_t value) {
   const std::uint64_t known = place.load(std::memory_order_relaxed);
-  const std::uint64_t mean = known == 0 ? value : (3 * known + value) / 4;
+  const std::uint64_t mean = known == 0      ? value
+                             : value < known ? (known + value) / 2
+                                             : (3 * known + value) / 4;
   place.store(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(mean, 1, UINT32_MAX)),
               std::memory_order_relaxed);
 }

@@ -20,7 +20,7 @@
 namespace loam::guard::cuda {
 
 LaneWord lane_words[lanes_max];
-thread_local Chunk* chunks[lanes_max] = {};
+thread_local constinit Chunk* chunks[lanes_max] = {};
 bool fence_on_launch = false;
 
 namespace {
@@ -81,9 +81,7 @@ struct Place {
 
 // ---- barriers, threads ----
 
-constexpr int membarrier_register = 16;
-constexpr int membarrier_private = 8;
-
+constexpr int membarrier_register = 16, membarrier_private = 8;
 [[gnu::constructor]] void register_barrier() {
   fence_on_launch = ::syscall(SYS_membarrier, membarrier_register, 0, 0) != 0;
 }
@@ -144,7 +142,7 @@ void make_exit_key() {
   ::pthread_key_create(&exit_key, &thread_exits);
 }
 
-// Under the lane's lock. Aborts nothing: without memory there is no chunk, and the caller waits.
+// Under the lane's lock. Null without memory.
 Chunk* own_chunk(Lane& lane, std::uint32_t index) {
   if (chunks[index]) return chunks[index];
   void* memory = nullptr;
@@ -209,6 +207,9 @@ void gather(const Place& place, std::uint64_t now) {
 // Adds to the lease's books the time up to `now` in which any of its processes had work in flight
 // and that none of them has counted yet. This process still shows its own as in flight.
 void count_busy(const Place& place, std::uint64_t now) {
+  // Where leases overlap only the keeper can tell who had how much.
+  const std::uint32_t flags = load(place.page.limits().device[place.entry].flags);
+  if (place.lane == LOAM_LANE_COMPUTE && (flags & LOAM_LIMIT_CONCURRENT) != 0) return;
   const loam_slice_counters& counters = place.page.counters();
   std::uint64_t begin = now;
   const std::uint32_t slots = std::min(load(counters.slots_used), LOAM_SLICE_SLOTS_MAX);
@@ -230,9 +231,9 @@ bool turn_is_over(const loam_turn& turn, std::uint64_t now) {
 }
 
 void tell_progress(Lane& lane) {
+  constexpr int wake = FUTEX_WAKE | FUTEX_PRIVATE_FLAG;
   __atomic_add_fetch(&lane.progress, 1u, __ATOMIC_SEQ_CST);
-  ::syscall(SYS_futex, &lane.progress, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, nullptr, nullptr,
-            0);
+  ::syscall(SYS_futex, &lane.progress, wake, INT_MAX, nullptr, nullptr, 0);
 }
 
 // Nothing of this process is on the lane since `end`.
@@ -279,7 +280,7 @@ void sleep_on(const std::uint32_t& word, std::uint32_t seen, std::uint64_t most_
   ::syscall(SYS_futex, &word, FUTEX_WAIT | flags, seen, &time, nullptr, 0);
 }
 
-// Lets others at the lane while this thread sleeps, until something is over or so long.
+// Lets others at the lane until something is over, or so long.
 void nap(Lane& lane, std::uint64_t most_ns) {
   const std::uint32_t seen = load(lane.progress);
   ::pthread_mutex_unlock(&lane.lock);
@@ -389,7 +390,6 @@ bool widen_chunk(const Place& place, Chunk& chunk, const Command& work, std::uin
   return true;
 }
 
-// The chunk is spent: marks behind it, unless nothing was launched.
 void end_chunk(const Place& place, Chunk& chunk, std::uint64_t now) {
   count_launches(place, chunk);
   mark_chunk(place.mine(), chunk, now);
@@ -427,8 +427,10 @@ Chunk* admit(Page& page, const Command& work) {
     const std::uint64_t turn_left = std::min(place.quantum_ns(), deadline - now);
     const std::uint64_t pending = pending_ns(lane);
     const bool nothing_pending = pending == 0 && lane.marks.empty() && lane.blocking == 0;
-    // Room for one short kernel is not worth a mark of its own: wait until there is some.
-    const std::uint64_t wanted = std::max(estimate, std::min(turn_left / 4, chunk_max_ns / 2));
+    // What begins within the turn may begin; but room for one short kernel is not worth a mark of
+    // its own: wait until there is some.
+    const std::uint64_t worth = std::min(turn_left / 4, chunk_max_ns / 2);
+    const std::uint64_t wanted = estimate >= worth ? 0 : worth;
     if (!nothing_pending && (known == 0 || pending + wanted > turn_left)) {
       nap(lane, known == 0 ? pending : pending + wanted - turn_left);
       continue;
@@ -478,8 +480,7 @@ namespace {
 template <class IsOver>
 void settle_after_wait(IsOver is_over) {
   Page* const page = Page::of_process();
-  if (!page) return;
-  const int entry = entry_here(*page);
+  const int entry = page ? entry_here(*page) : not_on_page;
   if (entry == not_on_page) return;
   for (std::uint32_t i = 0; i < LOAM_LANES; ++i) {
     const Place place(*page, static_cast<std::uint32_t>(entry), i);

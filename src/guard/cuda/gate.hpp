@@ -54,7 +54,7 @@ struct alignas(64) LaneWord {
   std::atomic<std::uint32_t> epoch{1};
 };
 extern LaneWord lane_words[lanes_max];
-extern thread_local Chunk* chunks[lanes_max];
+extern thread_local constinit Chunk* chunks[lanes_max];
 extern bool fence_on_launch;  // where the kernel has no membarrier
 
 // One piece of work, as its hook sees it.
@@ -76,7 +76,7 @@ Chunk* admit(Page& page, const Command& work);
 void blocking_call_over(Page& page, const Command& work, bool ran, std::uint64_t began_ns);
 
 // Whether the work may go at once; then its thread is marked inside.
-inline Chunk* try_enter(const Page& page, const Command& work) {
+[[gnu::always_inline]] inline Chunk* try_enter(const Page& page, const Command& work) {
   const std::uint32_t index = work.entry * LOAM_LANES + work.lane;
   Chunk* const chunk = chunks[index];
   if (!chunk) [[unlikely]]

@@ -6,9 +6,12 @@
 #include <cstdio>
 #include <cstring>
 
-#include "guard/cuda/spin_lock.hpp"
+#include "guard/spin_lock.hpp"
 
 namespace loam::guard::cuda {
+
+thread_local constinit Remembered remembered;
+std::atomic<std::uint32_t> contexts_generation{1};
 
 namespace {
 
@@ -24,18 +27,6 @@ struct KnownContext {
 constexpr int contexts_max = 256;
 SpinLock contexts_lock;
 KnownContext contexts[contexts_max] = {};
-// Raised whenever what threads remember of contexts may be wrong.
-std::atomic<std::uint32_t> generation{1};
-
-struct Remembered {
-  std::uint32_t generation = 0;
-  std::uint32_t uses = 0;
-  Here here;
-};
-thread_local Remembered remembered;
-// An undocumented way to change the context is found out after so many launches.
-constexpr std::uint32_t uses_before_asking = 64;
-
 int find_entry(const Page& page, std::uint64_t key) {
   for (std::uint32_t i = 0; i < page.device_count(); ++i)
     if (page.limits().device[i].device_key == key) return static_cast<int>(i);
@@ -113,7 +104,7 @@ CUresult find_here(const Page& page, Here* here) {
   if (!context) return cuda_invalid_context;
   Remembered& mine = remembered;
   if (mine.here.context != context ||
-      mine.generation != generation.load(std::memory_order_relaxed)) {
+      mine.generation != contexts_generation.load(std::memory_order_relaxed)) {
     Here found{context, -1, not_on_page};
     if (!look_up(context, &found)) {
       if (const CUresult fault = real->cuCtxGetDevice(&found.device); fault != cuda_success)
@@ -122,18 +113,14 @@ CUresult find_here(const Page& page, Here* here) {
       learn(found);
     }
     mine.here = found;
-    mine.generation = generation.load(std::memory_order_relaxed);
+    mine.generation = contexts_generation.load(std::memory_order_relaxed);
   }
   *here = mine.here;
   return here->entry == not_on_page ? cuda_no_device : cuda_success;
 }
 
-int entry_here(const Page& page) {
-  Remembered& mine = remembered;
-  if (mine.generation == generation.load(std::memory_order_relaxed) &&
-      mine.uses++ < uses_before_asking) [[likely]]
-    return mine.here.entry;
-  mine.uses = 0;
+int ask_entry_here(const Page& page) {
+  remembered.uses = 0;
   Here here;
   find_here(page, &here);
   return here.entry;
@@ -149,7 +136,7 @@ void forget_context(CUcontext context) {
     for (KnownContext& known : contexts)
       if (known.context == context) known = KnownContext{};
   }
-  generation.fetch_add(1, std::memory_order_relaxed);
+  contexts_generation.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace loam::guard::cuda

@@ -32,7 +32,24 @@ CUresult find_here(const Page& page, Here* here);
 // The entry of the thread's current context as it was when last asked; asks again when the thread
 // changed its context through the guard, and now and then. not_on_page where there is none.
 // Cost: no driver call on most calls.
-int entry_here(const Page& page);
+struct Remembered {
+  std::uint32_t generation = 0;
+  std::uint32_t uses = 0;
+  Here here;
+};
+extern thread_local constinit Remembered remembered;
+// Raised whenever what threads remember of contexts may be wrong.
+extern std::atomic<std::uint32_t> contexts_generation;
+// An undocumented way to change the context is found out after so many launches.
+inline constexpr std::uint32_t uses_before_asking = 64;
+int ask_entry_here(const Page& page);
+[[gnu::always_inline]] inline int entry_here(const Page& page) {
+  Remembered& mine = remembered;
+  if (mine.generation == contexts_generation.load(std::memory_order_relaxed) &&
+      mine.uses++ < uses_before_asking) [[likely]]
+    return mine.here.entry;
+  return ask_entry_here(page);
+}
 // The thread's context may have changed; any thread's may have ended.
 void forget_here();
 void forget_context(CUcontext context);

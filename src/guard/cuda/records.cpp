@@ -4,8 +4,8 @@
 #include <cstring>
 #include <new>
 
-#include "guard/cuda/spin_lock.hpp"
 #include "guard/page.hpp"
+#include "guard/spin_lock.hpp"
 
 namespace loam::guard::cuda {
 

@@ -161,6 +161,8 @@ void DeviceArena::end_turn(Member& member, Nanoseconds idle_since, Nanoseconds n
   const Nanoseconds used = used_in_turn(member, now, died);
   store(turn.state, with_phase(load(turn.state), LOAM_TURN_NONE));
   book_.close(used, std::max(idle_since, granted_ns_), now);
+  // A process that died while it waited still asks on its page, and would be granted turn after turn.
+  if (idle_since <= granted_ns_) check_dead(member, now);
 }
 
 Nanoseconds DeviceArena::watch_holder(Nanoseconds now) {

@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-namespace loam::guard::cuda {
+namespace loam::guard {
 
 class SpinLock {
  public:
@@ -33,4 +33,4 @@ struct Spinning {
   ~Spinning() { lock.unlock(); }
 };
 
-}  // namespace loam::guard::cuda
+}  // namespace loam::guard
