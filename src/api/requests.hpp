@@ -8,6 +8,7 @@
 
 #include "api/types.hpp"
 #include "base/result.hpp"
+#include "domain/budget.hpp"
 #include "domain/rate.hpp"
 #include "domain/task.hpp"
 #include "domain/tenant.hpp"
