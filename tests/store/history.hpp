@@ -49,6 +49,9 @@ class History {
   TaskId whole_task(TenantId tenant, const std::string& name, Duration run);
   // Every event type at least once.
   void everything();
+  // After everything(): a rate card with windows, tiers, tax and spot; a budget that is passed, asked
+  // for, approved and removed; a credit note.
+  void money();
 
  private:
   engine::State state_;
