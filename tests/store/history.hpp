@@ -49,8 +49,8 @@ class History {
   TaskId whole_task(TenantId tenant, const std::string& name, Duration run);
   // Every event type at least once.
   void everything();
-  // After everything(): a rate card with windows, tiers, tax and spot; a budget that is passed, asked
-  // for, approved and removed; a credit note.
+  // After everything(): a rate card with windows, tiers, tax and spot; a budget that is passed,
+  // asked for, approved and removed; a credit note.
   void money();
 
  private:
