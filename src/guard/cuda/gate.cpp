@@ -32,7 +32,6 @@ constexpr std::uint64_t say_after_ns = 10'000'000'000;
 // Waiting for the device: how soon it is looked at again. Its end may be late by the first.
 constexpr std::uint64_t nap_min_ns = 20'000;
 constexpr std::uint64_t nap_max_ns = 1'000'000;
-// Where nothing is new, the device's time is measured at every so manieth opening.
 constexpr std::uint32_t measure_every = 16;
 
 // What this process has on one lane of a device. Guarded by `lock`.
@@ -173,7 +172,8 @@ void mark_chunk(Lane& lane, Chunk& chunk, std::uint64_t now) {
   if (chunk.launches > 0) {
     const std::uint64_t spent = chunk.given_ns - std::min(chunk.left_ns, chunk.given_ns);
     const Undisturbing quiet;
-    // With several streams the last mark speaks for all of it; the others only for their ends.
+    const Within within(chunk.context);
+    // The last mark speaks for all of it; the others only for their streams' ends.
     for (int i = 0; i < chunk.stream_count; ++i) {
       const bool last = i + 1 == chunk.stream_count;
       lane.marks.record(chunk.streams[i], chunk.per_thread[i], last ? spent : 0,
@@ -366,6 +366,7 @@ void give_chunk(Lane& lane, Chunk& chunk, const Command& work, std::uint32_t sta
   chunk.streams[0] = work.stream;
   chunk.per_thread[0] = work.per_thread;
   chunk.stream_count = 1;
+  chunk.context = remembered.here.context;
   chunk.mixture.clear();
   chunk.mixture.add(work.kind);
   lane.given_ns += most;
@@ -557,7 +558,6 @@ std::uint64_t launches_of(const Lane& lane) {
   return sum;
 }
 
-// After how long to look at an open lane again.
 std::uint64_t look_after(const Place& place, std::uint64_t now) {
   Lane& lane = place.mine();
   const bool over = turn_is_over(place.turn(), now);

@@ -36,7 +36,8 @@ struct alignas(64) Chunk {
   CUstream streams[streams_max] = {};  // where it was spent
   bool per_thread[streams_max] = {};
   int stream_count = 0;
-  Mixture mixture;  // on what
+  CUcontext context = nullptr;  // the thread's; others mark the chunk in it
+  Mixture mixture;              // on what
   Chunk* next = nullptr;
   std::uint32_t lane = 0;  // entry * LOAM_LANES + lane
 

@@ -126,6 +126,20 @@ int ask_entry_here(const Page& page) {
   return here.entry;
 }
 
+Within::Within(CUcontext context) {
+  const Driver* const real = driver();
+  CUcontext now = nullptr;
+  if (!context || !real->cuCtxPushCurrent_v2 || !real->cuCtxPopCurrent_v2 ||
+      real->cuCtxGetCurrent(&now) != cuda_success || now == context)
+    return;
+  pushed_ = real->cuCtxPushCurrent_v2(context) == cuda_success;
+}
+
+Within::~Within() {
+  CUcontext popped = nullptr;
+  if (pushed_) driver()->cuCtxPopCurrent_v2(&popped);
+}
+
 void forget_here() {
   remembered.generation = 0;
 }

@@ -50,6 +50,18 @@ int ask_entry_here(const Page& page);
     return mine.here.entry;
   return ask_entry_here(page);
 }
+// Makes the context the thread's for a scope, where it is not: the clerk has none of its own.
+class Within {
+ public:
+  explicit Within(CUcontext context);
+  ~Within();
+  Within(const Within&) = delete;
+  Within& operator=(const Within&) = delete;
+
+ private:
+  bool pushed_ = false;
+};
+
 // The thread's context may have changed; any thread's may have ended.
 void forget_here();
 void forget_context(CUcontext context);
