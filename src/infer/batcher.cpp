@@ -90,14 +90,14 @@ std::vector<Batcher::Sequence*> Batcher::prompts_in_order() {
   for (Sequence* sequence : running()) {
     if (sequence->left_to_compute() > 1) prompts.push_back(sequence);
   }
+  // By what is promised to what runs, too: a newcomer's counter starts level with the others'.
+  const Standings now = standings();
   std::sort(prompts.begin(), prompts.end(), [&](const Sequence* a, const Sequence* b) {
+    if (!config_.fair) return a->started < b->started;
     if (a->service_class != b->service_class) return a->service_class > b->service_class;
-    if (config_.fair) {
-      const std::uint64_t served_a = counters_.counter(a->tenant);
-      const std::uint64_t served_b = counters_.counter(b->tenant);
-      if (served_a != served_b) return served_a < served_b;
-    }
-    return a->started < b->started;
+    const std::uint64_t service_a = now.at(a->tenant).service;
+    const std::uint64_t service_b = now.at(b->tenant).service;
+    return service_a != service_b ? service_a < service_b : a->started < b->started;
   });
   return prompts;
 }
@@ -108,9 +108,9 @@ bool Batcher::newcomers_alone(const std::vector<Sequence*>& prompts, std::uint32
   if (!config_.fair || last_alone_ || streams == 0 || prompts.empty()) return false;
   const Sequence& first = *prompts.front();
   if (first.generated() > 0 || load_of(first.tenant).running != 1) return false;
-  return first.left_to_compute() <= costs_.prompt_budget(streams, config_.gap_factor,
-                                                         config_.chunk_tokens_least,
-                                                         config_.step_tokens_max);
+  const std::uint32_t budget = costs_.prompt_budget(
+      streams, config_.gap_factor, config_.chunk_tokens_least, config_.step_tokens_max);
+  return first.left_to_compute() <= std::max(budget, config_.chunk_tokens);
 }
 
 void Batcher::compose(StepPlan& plan) {

@@ -73,6 +73,18 @@ TEST(Batcher, AFloodDoesNotKeepANewcomerWaiting) {
   EXPECT_EQ(model.usage.size(), 49U);
 }
 
+TEST(Batcher, ANewcomersPromptGoesBeforeThePromptsOfTheFlood) {
+  TokenCounters counters;
+  FakeModel model(small(), counters);
+  for (int i = 0; i < 12; ++i) model.submit(ask("flood", numbered(1000 * i, 300), 20));
+  model.step();
+  ASSERT_EQ(model.batcher.load().running, 4U);
+  const SequenceId newcomer = model.submit(ask("newcomer", numbered(90'000, 32), 10));
+  model.step();
+  EXPECT_EQ(model.first_sample_us.count(newcomer), 1U) << "one step, however many prompts wait";
+  model.run();
+}
+
 TEST(Batcher, WithoutFairnessTheNewcomerWaitsForTheWholeFlood) {
   TokenCounters counters;
   BatcherConfig config = small();
