@@ -36,7 +36,9 @@ TEST(Cards, what_runs_as_quoted_costs_what_the_quote_said_whatever_the_card_says
     region.go(began + run);
     // Told some time later: what was billed beyond the end is taken back.
     region.go(began + run + Duration{random.between(0, 5'000'000)});
-    ReportEnded ended{LeaseId{1}, Epoch{1}};
+    ReportEnded ended;
+    ended.lease = LeaseId{1};
+    ended.epoch = Epoch{1};
     ended.started_at = began;
     ended.ended_at = began + run;
     region.act(ended);
@@ -65,7 +67,9 @@ TEST(Cards, a_task_stopped_at_its_limit_never_costs_more_than_was_set_aside) {
     region.go(region.now + spec.limit);
     ASSERT_EQ(region.state.leases.at(LeaseId{1}).stopping, StopReason::limit);
     region.now = region.now + spec.grace;
-    ReportEnded ended{LeaseId{1}, Epoch{1}};
+    ReportEnded ended;
+    ended.lease = LeaseId{1};
+    ended.epoch = Epoch{1};
     ended.started_at = start + Duration::minutes(30);
     ended.ended_at = region.now;
     region.act(ended);

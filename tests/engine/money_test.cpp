@@ -33,7 +33,9 @@ class MoneyTest : public ::testing::Test {
   }
   void end(std::uint64_t lease) {
     const Lease& ending = region.state.leases.at(LeaseId{lease});
-    ReportEnded ended{ending.id, ending.epoch};
+    ReportEnded ended;
+    ended.lease = ending.id;
+    ended.epoch = ending.epoch;
     ended.started_at = ending.started_at;
     ended.ended_at = region.now;
     region.act(ended);
@@ -283,7 +285,9 @@ TEST_F(MoneyTest, what_an_interrupted_piece_costs_is_the_rule_of_the_card) {
                                  other.now,
                                  {"test", "me"},
                                  StopRequested{LeaseId{1}, StopReason::preempted}});
-      ReportEnded ended{LeaseId{1}, Epoch{1}};
+      ReportEnded ended;
+      ended.lease = LeaseId{1};
+      ended.epoch = Epoch{1};
       ended.started_at = other.state.leases.at(LeaseId{1}).started_at;
       ended.ended_at = other.now;
       other.act(ended);

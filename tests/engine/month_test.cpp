@@ -96,7 +96,9 @@ class Month {
     while (!ends_.empty() && ends_.begin()->first <= region_.now) {
       const auto [lease, end] = ends_.begin()->second;
       ends_.erase(ends_.begin());
-      ReportEnded ended{lease, region_.state.leases.at(lease).epoch};
+      ReportEnded ended;
+      ended.lease = lease;
+      ended.epoch = region_.state.leases.at(lease).epoch;
       ended.started_at = region_.state.leases.at(lease).started_at;
       ended.ended_at = end;
       region_.act(ended);
@@ -155,7 +157,9 @@ TEST(Month, a_thousand_tenants_reconcile_to_zero) {
   for (const auto& [account, amount] : state.accounts.balances()) {
     all += amount;
     if (account.kind == AccountKind::wallet) wallets += amount;
-    if (account.kind == AccountKind::held) EXPECT_TRUE(amount.is_zero()) << to_text(account);
+    if (account.kind == AccountKind::held) {
+      EXPECT_TRUE(amount.is_zero()) << to_text(account);
+    }
   }
   EXPECT_TRUE(all.is_zero()) << to_text(all);
   EXPECT_EQ(wallets + revenue + tax, month.paid_in_);
