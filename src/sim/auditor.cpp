@@ -36,6 +36,7 @@ Auditor::LeaseBook* Auditor::lease(LeaseId id, int rule) {
 void Auditor::hear(const Record& record) {
   if (record.sequence != sequence_ + 1) fail(12, "the journal's numbers have a gap");
   if (record.at < now_) fail(12, "the journal's clock fell to " + to_text(record.at));
+  if (!broken_.empty()) return;  // what comes after may speak of what was never heard of
   sequence_ = record.sequence;
   now_ = record.at;
   ++records_;

@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <ctime>
+
 namespace loam::serving {
 namespace {
 
@@ -11,6 +13,16 @@ std::int64_t changed_ns(const std::string& path) {
   if (::stat(path.c_str(), &facts) != 0) return 0;
   return std::int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;
 }
+
+std::int64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// Two changes within a tick of the file system's clock leave the same time behind: what was read
+// sooner than this after a change may have been read between them.
+constexpr std::int64_t settled_after_ns = 1'000'000'000;
 
 }  // namespace
 
@@ -25,10 +37,12 @@ Result<api::TokenInfo> Keys::check(std::string_view key) {
   {
     std::lock_guard lock(mutex_);
     const std::int64_t changed = changed_ns(path_);
-    if (store_ == nullptr || changed != read_ns_) {
+    if (store_ == nullptr || changed != read_ns_ || !settled_) {
+      const std::int64_t now = now_ns();
       LOAM_TRY(opened, api::TokenStore::open(path_));
       store_ = std::move(opened);
       read_ns_ = changed;
+      settled_ = now - changed > settled_after_ns;
     }
     store = store_;
   }

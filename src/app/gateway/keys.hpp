@@ -30,6 +30,7 @@ class Keys final : public gateway::Access {
   std::mutex mutex_;
   std::shared_ptr<const api::TokenStore> store_;
   std::int64_t read_ns_ = 0;  // the file's time when it was read
+  bool settled_ = false;      // whether the file had been at rest for a while when it was read
 };
 
 }  // namespace loam::serving

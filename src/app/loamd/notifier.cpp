@@ -59,7 +59,8 @@ void feed(int fd, std::string_view text, Clock::time_point deadline) {
   }
 }
 
-// Waits for the program; ends it where it is still there at the deadline.
+// Waits for the program, which leads a process group; ends it, with all that it began, where it is
+// still there at the deadline.
 Result<void> reap(pid_t child, const std::string& path, Clock::time_point deadline) {
   int status = 0;
   while (true) {
@@ -67,7 +68,7 @@ Result<void> reap(pid_t child, const std::string& path, Clock::time_point deadli
     if (ended == child) break;
     if (ended < 0 && errno != EINTR) return os_fault("waiting for " + path);
     if (Clock::now() >= deadline) {
-      ::kill(child, SIGKILL);
+      ::kill(-child, SIGKILL);
       ::waitpid(child, &status, 0);
       return Error{ErrorKind::unavailable, path + " did not end in time and was killed", {}};
     }
@@ -197,7 +198,9 @@ Result<void> Notifier::run_program(const std::string& path, const std::string& j
   sigfillset(&all);
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(
+      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   std::string program = path;
   char* const arguments[] = {program.data(), nullptr};
   pid_t child = -1;
