@@ -5,6 +5,8 @@
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
 #include <dlfcn.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -21,21 +23,22 @@
 
 namespace {
 
-#define FUNCTIONS(X)                                                                              \
-  X(clGetPlatformIDs)                                                                             \
-  X(clGetPlatformInfo)                                                                            \
-  X(clGetDeviceIDs)                                                                               \
-  X(clGetDeviceInfo)                                                                              \
-  X(clCreateContext)                                                                              \
-  X(clCreateCommandQueue)                                                                         \
-  X(clCreateProgramWithSource)                                                                    \
-  X(clBuildProgram)                                                                               \
-  X(clCreateKernel)                                                                               \
-  X(clSetKernelArg) X(clCreateBuffer) X(clCreateImage) X(clCreateSubBuffer) X(clReleaseMemObject) \
-      X(clRetainMemObject) X(clSVMAlloc) X(clSVMFree) X(clEnqueueNDRangeKernel)                   \
-          X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clFinish) X(clWaitForEvents)           \
-              X(clReleaseEvent) X(clCreateUserEvent) X(clSetUserEventStatus)                      \
-                  X(clGetExtensionFunctionAddressForPlatform)
+#define FUNCTIONS(X)                                                                             \
+  X(clGetPlatformIDs)                                                                            \
+  X(clGetPlatformInfo)                                                                           \
+  X(clGetDeviceIDs)                                                                              \
+  X(clGetDeviceInfo)                                                                             \
+  X(clCreateContext)                                                                             \
+  X(clCreateCommandQueue)                                                                        \
+  X(clCreateProgramWithSource)                                                                   \
+  X(clBuildProgram)                                                                              \
+  X(clCreateKernel)                                                                              \
+  X(clSetKernelArg)                                                                              \
+  X(clCreateBuffer)                                                                              \
+  X(clCreateImage) X(clCreateSubBuffer) X(clReleaseMemObject) X(clRetainMemObject) X(clSVMAlloc) \
+      X(clSVMFree) X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer)      \
+          X(clFinish) X(clWaitForEvents) X(clReleaseEvent) X(clCreateUserEvent)                  \
+              X(clSetUserEventStatus) X(clGetExtensionFunctionAddressForPlatform)
 
 struct Api {
 #define MEMBER(name) decltype(&::name) name = nullptr;
@@ -279,6 +282,7 @@ std::string Guest::obey(const std::string& line) {
     int ends[2];
     if (::pipe(ends) != 0) return "error";
     if (::fork() == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // tests kill the parent alone
       Guest child;
       std::string said = answer(child.open());
       if (said == "ok") said = child.obey("alloc " + std::to_string(a));
