@@ -3,7 +3,6 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <cstring>
 
 #include "guard/lock.hpp"
+#include "guard/page_lane.hpp"
 
 namespace loam::guard {
 
@@ -19,9 +19,6 @@ namespace {
 constexpr std::uint32_t kinds = 256;
 // Bounds what a driver must queue; with kernels this short the launch path is the limit anyway.
 constexpr std::uint32_t in_flight_max = 512;
-// A waiting thread asks again this often, in case the keeper was away when it rang.
-constexpr std::uint64_t ask_again_ns = 100'000'000;
-constexpr std::uint64_t say_after_ns = 10'000'000'000;
 
 // What this process has on one lane of a device. Guarded by `lock`.
 struct LaneTurns {
@@ -35,17 +32,9 @@ struct LaneTurns {
 };
 LaneTurns all_turns[LOAM_SLICE_DEVICES_MAX][LOAM_LANES];
 
-// One lane of one of the page's devices.
-struct Place {
-  Page& page;
-  std::uint32_t device;
-  std::uint32_t lane;
-
+// One lane of one of the page's devices with what this process has on it.
+struct Place : PageLane {
   LaneTurns& turns() const { return all_turns[device][lane]; }
-  loam_turn& turn() const { return page.counters().device[device].turn[lane]; }
-  loam_usage& usage() const { return page.counters().device[device].usage[lane]; }
-  loam_slot_lane& own() const { return page.own(device).lane[lane]; }
-  const loam_device_limits& limits() const { return page.limits().device[device]; }
 };
 
 void forget_in_child() {
@@ -60,52 +49,6 @@ void forget_in_child() {
 }
 [[gnu::constructor]] void forget_after_fork() {
   at_fork_in_child(&forget_in_child);
-}
-
-template <class Word>
-Word load(const Word& word) {
-  return __atomic_load_n(&word, __ATOMIC_SEQ_CST);
-}
-template <class Word>
-void store(Word& word, Word value) {
-  __atomic_store_n(&word, value, __ATOMIC_SEQ_CST);
-}
-
-// Adds to the lease's books the time up to `now` in which any of its processes had work in flight
-// and that none of them has counted yet. This process still shows its own as in flight.
-void count_busy(const Place& place, std::uint64_t now) {
-  // Where leases may overlap, only the keeper sees who shared the device with whom.
-  if (place.lane == LOAM_LANE_COMPUTE && (load(place.limits().flags) & LOAM_LIMIT_CONCURRENT) != 0)
-    return;
-  loam_slice_counters& counters = place.page.counters();
-  std::uint64_t begin = now;
-  const std::uint32_t slots = std::min(load(counters.slots_used), LOAM_SLICE_SLOTS_MAX);
-  for (std::uint32_t slot = 0; slot < slots; ++slot) {
-    const loam_slot_lane& process = counters.slot[slot].device[place.device].lane[place.lane];
-    if (load(process.in_flight) > 0) begin = std::min(begin, load(process.busy_since_ns));
-  }
-  loam_usage& usage = place.usage();
-  std::uint64_t until = load(usage.counted_until_ns);
-  do {
-    if (until >= now) return;
-  } while (!__atomic_compare_exchange_n(&usage.counted_until_ns, &until, now, false,
-                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
-  __atomic_add_fetch(&usage.busy_ns, now - std::max(begin, until), __ATOMIC_SEQ_CST);
-}
-
-void sleep_on(const std::uint32_t& word, std::uint32_t seen, std::uint64_t most_ns, int flags) {
-  timespec time{};
-  time.tv_sec = static_cast<time_t>(most_ns / 1'000'000'000u);
-  time.tv_nsec = static_cast<long>(most_ns % 1'000'000'000u);
-  ::syscall(SYS_futex, &word, FUTEX_WAIT | flags, seen, &time, nullptr, 0);
-}
-
-std::uint64_t quantum_of(const Place& place) {
-  return std::clamp<std::uint64_t>(load(place.limits().quantum_ns), 100'000, 1'000'000'000);
-}
-
-bool turn_is_over(const loam_turn& turn, std::uint64_t now) {
-  return (load(turn.state) & LOAM_TURN_MASK) != LOAM_TURN_GRANTED || now >= load(turn.deadline_ns);
 }
 
 // Nothing of this process is on the device: if the turn is over, the keeper waits to hear of it.
@@ -125,7 +68,7 @@ Answer try_admit(const Place& place, std::uint64_t estimate, bool whatever_room,
   LaneTurns& turns = place.turns();
   const std::uint64_t deadline = load(turn.deadline_ns);
   if ((state & LOAM_TURN_MASK) != LOAM_TURN_GRANTED || now >= deadline) return Answer::no_turn;
-  const std::uint64_t left = std::min(quantum_of(place), deadline - now);
+  const std::uint64_t left = std::min(place.quantum_ns(), deadline - now);
   const bool room =
       turns.in_flight == 0 || (turns.in_flight < in_flight_max && turns.outstanding_ns <= left);
   if (!room && !whatever_room) return Answer::no_room;
@@ -171,7 +114,7 @@ Ticket admit_when_possible(const Place& place, std::uint32_t kind, bool whatever
     {
       const Locked locked(turns.lock);
       // A command never seen before is taken to fill a turn, so that it goes alone.
-      ticket.estimate_ns = turns.estimate_ns[kind] ? turns.estimate_ns[kind] : quantum_of(place);
+      ticket.estimate_ns = turns.estimate_ns[kind] ? turns.estimate_ns[kind] : place.quantum_ns();
       answer = try_admit(place, ticket.estimate_ns, whatever_room, state, now);
       completions = turns.completions;
       if (answer == Answer::no_room) ++turns.local_waiters;
@@ -195,7 +138,7 @@ Ticket admit_when_possible(const Place& place, std::uint32_t kind, bool whatever
     place.page.ring();
     sleep_on(place.turn().state, state, ask_again_ns, 0);
     if (!said && now - began > say_after_ns) {
-      say("no turn on the device for 10 s; still waiting (is loam-keeper running?)");
+      say(no_turn_line);
       said = true;
     }
   }
@@ -225,7 +168,7 @@ bool admit_deferred_now(Page& page, std::uint32_t device, std::uint32_t lane, Ti
   LaneTurns& turns = place.turns();
   const Locked locked(turns.lock);
   *ticket =
-      Ticket{device, lane, 0, turns.estimate_ns[0] ? turns.estimate_ns[0] : quantum_of(place)};
+      Ticket{device, lane, 0, turns.estimate_ns[0] ? turns.estimate_ns[0] : place.quantum_ns()};
   const std::uint32_t state = load(place.turn().state);
   return try_admit(place, ticket->estimate_ns, true, state, now_ns()) == Answer::admitted;
 }

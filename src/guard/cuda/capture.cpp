@@ -40,11 +40,6 @@ CUresult began(CUresult fault) {
 
 using namespace loam::guard::cuda;
 
-#define LOAM_CUDA_REQUIRE(symbol)         \
-  const Driver* const real = driver();    \
-  if (!real) return cuda_not_initialized; \
-  if (!real->symbol) return cuda_not_supported
-
 #define LOAM_CUDA_CAPTURE(suffix, flavour)                                                    \
   LOAM_GUARD_EXPORT CUresult cuStreamBeginCapture##suffix(CUstream stream) {                  \
     LOAM_CUDA_REQUIRE(cuStreamBeginCapture##suffix);                                          \

@@ -54,6 +54,12 @@ inline const Driver* driver() {
   return find_driver() ? &found_driver : nullptr;
 }
 
+// A hook's first line: `real` is the driver, which must have the function behind the hook.
+#define LOAM_CUDA_REQUIRE(symbol)                              \
+  const ::loam::guard::cuda::Driver* const real = driver();    \
+  if (!real) return ::loam::guard::cuda::cuda_not_initialized; \
+  if (!real->symbol) return ::loam::guard::cuda::cuda_not_supported
+
 // The guard's function of that exported name; null for a name it does not stand in front of.
 void* hook_named(const char* symbol);
 // Whether the table knows the exported name.

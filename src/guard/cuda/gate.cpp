@@ -3,7 +3,6 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "guard/cuda/clerk.hpp"
 #include "guard/cuda/marks.hpp"
 #include "guard/lock.hpp"
+#include "guard/page_lane.hpp"
 
 namespace loam::guard::cuda {
 
@@ -27,8 +27,6 @@ namespace {
 
 // A chunk is at most this much expected time: what a turn may be overrun by, unnoticed.
 constexpr std::uint64_t chunk_max_ns = 500'000;
-constexpr std::uint64_t ask_again_ns = 100'000'000;
-constexpr std::uint64_t say_after_ns = 10'000'000'000;
 // Waiting for the device: how soon it is looked at again. Its end may be late by the first.
 constexpr std::uint64_t nap_min_ns = 20'000;
 constexpr std::uint64_t nap_max_ns = 1'000'000;
@@ -52,30 +50,13 @@ struct Lane {
 };
 Lane lanes[lanes_max];
 
-template <class Word>
-Word load(const Word& word) {
-  return __atomic_load_n(&word, __ATOMIC_SEQ_CST);
-}
-template <class Word>
-void store(Word& word, Word value) {
-  __atomic_store_n(&word, value, __ATOMIC_SEQ_CST);
-}
-
 // One lane with everything that belongs to it.
-struct Place {
-  Page& page;
-  std::uint32_t entry, lane, index;
+struct Place : PageLane {
+  std::uint32_t index;
 
-  Place(Page& p, std::uint32_t e, std::uint32_t l)
-      : page(p), entry(e), lane(l), index(e * LOAM_LANES + l) {}
+  Place(Page& p, std::uint32_t device_entry, std::uint32_t l)
+      : PageLane{p, device_entry, l}, index(device_entry * LOAM_LANES + l) {}
   Lane& mine() const { return lanes[index]; }
-  const loam_turn& turn() const { return page.counters().device[entry].turn[lane]; }
-  loam_usage& usage() const { return page.counters().device[entry].usage[lane]; }
-  loam_slot_lane& own() const { return page.own(entry).lane[lane]; }
-  std::uint64_t quantum_ns() const {
-    return std::clamp<std::uint64_t>(load(page.limits().device[entry].quantum_ns), 100'000,
-                                     1'000'000'000);
-  }
 };
 
 // ---- barriers, threads ----
@@ -204,32 +185,6 @@ void gather(const Place& place, std::uint64_t now) {
   }
 }
 
-// Adds to the lease's books the time up to `now` in which any of its processes had work in flight
-// and that none of them has counted yet. This process still shows its own as in flight.
-void count_busy(const Place& place, std::uint64_t now) {
-  // Where leases overlap only the keeper can tell who had how much.
-  const std::uint32_t flags = load(place.page.limits().device[place.entry].flags);
-  if (place.lane == LOAM_LANE_COMPUTE && (flags & LOAM_LIMIT_CONCURRENT) != 0) return;
-  const loam_slice_counters& counters = place.page.counters();
-  std::uint64_t begin = now;
-  const std::uint32_t slots = std::min(load(counters.slots_used), LOAM_SLICE_SLOTS_MAX);
-  for (std::uint32_t slot = 0; slot < slots; ++slot) {
-    const loam_slot_lane& process = counters.slot[slot].device[place.entry].lane[place.lane];
-    if (load(process.in_flight) > 0) begin = std::min(begin, load(process.busy_since_ns));
-  }
-  loam_usage& usage = place.usage();
-  std::uint64_t until = load(usage.counted_until_ns);
-  do {
-    if (until >= now) return;
-  } while (!__atomic_compare_exchange_n(&usage.counted_until_ns, &until, now, false,
-                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
-  __atomic_add_fetch(&usage.busy_ns, now - std::max(begin, until), __ATOMIC_SEQ_CST);
-}
-
-bool turn_is_over(const loam_turn& turn, std::uint64_t now) {
-  return (load(turn.state) & LOAM_TURN_MASK) != LOAM_TURN_GRANTED || now >= load(turn.deadline_ns);
-}
-
 void tell_progress(Lane& lane) {
   constexpr int wake = FUTEX_WAKE | FUTEX_PRIVATE_FLAG;
   __atomic_add_fetch(&lane.progress, 1u, __ATOMIC_SEQ_CST);
@@ -273,13 +228,6 @@ std::uint64_t pending_ns(const Lane& lane) {
 
 // ---- the slow path ----
 
-void sleep_on(const std::uint32_t& word, std::uint32_t seen, std::uint64_t most_ns, int flags) {
-  timespec time{};
-  time.tv_sec = static_cast<time_t>(most_ns / 1'000'000'000u);
-  time.tv_nsec = static_cast<long>(most_ns % 1'000'000'000u);
-  ::syscall(SYS_futex, &word, FUTEX_WAIT | flags, seen, &time, nullptr, 0);
-}
-
 // Lets others at the lane until something is over, or so long.
 void nap(Lane& lane, std::uint64_t most_ns) {
   const std::uint32_t seen = load(lane.progress);
@@ -309,7 +257,7 @@ class TurnWait {
     sleep_on(place_.turn().state, state, ask_again_ns, 0);
     ::pthread_mutex_lock(&lane.lock);
     if (!said_ && now - began_ns_ > say_after_ns) {
-      say("no turn on the device for 10 s; still waiting (is loam-keeper running?)");
+      say(no_turn_line);
       said_ = true;
     }
   }
@@ -476,6 +424,19 @@ void blocking_call_over(Page& page, const Command& work, bool ran, std::uint64_t
 
 namespace {
 
+// Each lane on which this process has ever launched, under its lock.
+template <class Do>
+void in_each_lane_begun(Do what) {
+  Page* const page = Page::of_process();
+  if (!page) return;
+  for (std::uint32_t index = 0; index < page->device_count() * LOAM_LANES; ++index) {
+    const Place place(*page, index / LOAM_LANES, index % LOAM_LANES);
+    if (!place.mine().threads) continue;
+    const Locked locked(place.mine().lock);
+    what(place);
+  }
+}
+
 // What this thread launched is over if it all went where `is_over` says; cheap where it is the only
 // one that launches, and left to the clerk otherwise.
 template <class IsOver>
@@ -525,26 +486,16 @@ void waited_for_context() {
 }
 
 void leave_stream(CUstream) {
-  Page* const page = Page::of_process();
-  if (!page) return;
-  for (std::uint32_t index = 0; index < page->device_count() * LOAM_LANES; ++index) {
-    const Place place(*page, index / LOAM_LANES, index % LOAM_LANES);
-    if (!place.mine().threads) continue;
-    const Locked locked(place.mine().lock);
+  in_each_lane_begun([](const Place& place) {
     if (place.mine().open) gather(place, now_ns());
-  }
+  });
 }
 
 void leave_context(CUcontext context) {
-  Page* const page = Page::of_process();
-  if (!page) return;
-  for (std::uint32_t index = 0; index < page->device_count() * LOAM_LANES; ++index) {
-    const Place place(*page, index / LOAM_LANES, index % LOAM_LANES);
-    if (!place.mine().threads) continue;
-    const Locked locked(place.mine().lock);
+  in_each_lane_begun([&](const Place& place) {
     if (place.mine().open) gather(place, now_ns());
     place.mine().marks.drop_context(context);
-  }
+  });
 }
 
 // ---- the clerk's part ----
@@ -582,18 +533,12 @@ std::uint64_t look_after(const Place& place, std::uint64_t now) {
 }  // namespace
 
 std::uint64_t look_after_lanes() {
-  Page* const page = Page::of_process();
-  if (!page) return 0;
   std::uint64_t soonest = 0;
-  for (std::uint32_t index = 0; index < page->device_count() * LOAM_LANES; ++index) {
-    const Place place(*page, index / LOAM_LANES, index % LOAM_LANES);
-    Lane& lane = place.mine();
-    if (!lane.threads) continue;
-    const Locked locked(lane.lock);
-    if (!lane.open) continue;
+  in_each_lane_begun([&](const Place& place) {
+    if (!place.mine().open) return;
     const std::uint64_t next = look_after(place, now_ns());
     if (next > 0 && (soonest == 0 || next < soonest)) soonest = next;
-  }
+  });
   return soonest;
 }
 

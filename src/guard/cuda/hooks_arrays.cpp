@@ -93,11 +93,6 @@ CUresult make_array(Array* array, std::uint64_t bytes, Make make, End end) {
 using namespace loam::guard;
 using namespace loam::guard::cuda;
 
-#define LOAM_CUDA_REQUIRE(symbol)         \
-  const Driver* const real = driver();    \
-  if (!real) return cuda_not_initialized; \
-  if (!real->symbol) return cuda_not_supported
-
 LOAM_GUARD_EXPORT CUresult cuArrayCreate_v2(CUarray* array, const ArrayDescriptor* shape) {
   LOAM_CUDA_REQUIRE(cuArrayCreate_v2);
   if (!array || !shape) return real->cuArrayCreate_v2(array, shape);

@@ -153,11 +153,6 @@ CUresult load(Held held, Load load_it, Handle handle, Unload unload) {
 using namespace loam::guard;
 using namespace loam::guard::cuda;
 
-#define LOAM_CUDA_REQUIRE(symbol)         \
-  const Driver* const real = driver();    \
-  if (!real) return cuda_not_initialized; \
-  if (!real->symbol) return cuda_not_supported
-
 namespace {
 
 void destroy_new(CUcontext context) {

@@ -93,11 +93,6 @@ std::uint64_t sum(const Memcpy3dBatchOp* list, std::size_t count) {
 using namespace loam::guard;
 using namespace loam::guard::cuda;
 
-#define LOAM_CUDA_REQUIRE(symbol)         \
-  const Driver* const real = driver();    \
-  if (!real) return cuda_not_initialized; \
-  if (!real->symbol) return cuda_not_supported
-
 // One hook: its way, its bytes, its stream, and whether it returns when it is over.
 #define LOAM_CUDA_MOVE(symbol, way, bytes, stream, flavour, blocking, parameters, ...)             \
   LOAM_GUARD_EXPORT CUresult symbol parameters {                                                   \

@@ -47,11 +47,6 @@ inline CUresult launch(Kind kind, CUstream stream, bool per_thread, Call call) {
 using namespace loam::guard;
 using namespace loam::guard::cuda;
 
-#define LOAM_CUDA_REQUIRE(symbol)         \
-  const Driver* const real = driver();    \
-  if (!real) return cuda_not_initialized; \
-  if (!real->symbol) return cuda_not_supported
-
 #define LOAM_CUDA_LAUNCHES(suffix, flavour)                                                       \
   LOAM_GUARD_EXPORT CUresult cuLaunchKernel##suffix(                                              \
       CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,       \

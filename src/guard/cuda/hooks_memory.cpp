@@ -117,11 +117,6 @@ void end_physical(CUmemGenericAllocationHandle handle, bool reference) {
 using namespace loam::guard;
 using namespace loam::guard::cuda;
 
-#define LOAM_CUDA_REQUIRE(symbol)         \
-  const Driver* const real = driver();    \
-  if (!real) return cuda_not_initialized; \
-  if (!real->symbol) return cuda_not_supported
-
 LOAM_GUARD_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
   LOAM_CUDA_REQUIRE(cuMemAlloc_v2);
   if (!address || bytes == 0) return real->cuMemAlloc_v2(address, bytes);
