@@ -1,9 +1,8 @@
 #include "api/requests.hpp"
 
-#include <boost/describe/enum_from_string.hpp>
-#include <boost/describe/enumerators.hpp>
-#include <boost/mp11.hpp>
 #include <limits>
+
+#include "domain/enumerators.hpp"
 
 namespace loam::api {
 namespace {
@@ -23,16 +22,6 @@ Result<void> take(const char* field, const std::string& text, T& out, Parse pars
 template <class T, class Parse>
 Result<void> take(const char* field, const std::optional<std::string>& text, T& out, Parse parse) {
   return text ? take(field, *text, out, parse) : Result<void>{};
-}
-
-template <class T>
-Result<T> parse_enumerator(std::string_view text) {
-  T out{};
-  if (boost::describe::enum_from_string(std::string(text).c_str(), out)) return out;
-  std::string names;
-  boost::mp11::mp_for_each<boost::describe::describe_enumerators<T>>(
-      [&](auto member) { names += (names.empty() ? "" : ", ") + std::string(member.name); });
-  return invalid("'" + std::string(text) + "' is not known", "use one of " + names);
 }
 
 Result<std::optional<MilliCe>> parse_ce_quota(std::string_view text) {

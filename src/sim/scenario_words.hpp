@@ -3,8 +3,6 @@
 #pragma once
 
 #include <boost/describe/enum_from_string.hpp>
-#include <boost/describe/enumerators.hpp>
-#include <boost/mp11/algorithm.hpp>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,6 +10,7 @@
 #include "base/money.hpp"
 #include "base/quantity.hpp"
 #include "base/time.hpp"
+#include "domain/enumerators.hpp"
 #include "domain/price.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_text.hpp"
@@ -77,10 +76,8 @@ template <class E>
 Result<E> parse_name_of(std::string_view text) {
   E value{};
   if (boost::describe::enum_from_string(std::string(text).c_str(), value)) return value;
-  std::string names;
-  boost::mp11::mp_for_each<boost::describe::describe_enumerators<E>>(
-      [&](auto described) { names += (names.empty() ? "" : ", ") + std::string(described.name); });
-  return invalid("'" + std::string(text) + "' is not one of them", "use one of: " + names);
+  return invalid("'" + std::string(text) + "' is not one of them",
+                 "use one of: " + enumerator_names<E>());
 }
 
 // What a card says beyond its price on demand.

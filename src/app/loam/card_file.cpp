@@ -3,9 +3,6 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <boost/describe/enum_from_string.hpp>
-#include <boost/describe/enumerators.hpp>
-#include <boost/mp11.hpp>
 #include <functional>
 #include <set>
 
@@ -13,6 +10,7 @@
 #include "api/requests.hpp"
 #include "base/quantity.hpp"
 #include "billing/price_table.hpp"
+#include "domain/enumerators.hpp"
 
 namespace loam::cli {
 namespace {
@@ -118,18 +116,8 @@ class Part {
 };
 
 template <class T>
-Result<T> parse_word(std::string_view text) {
-  T out{};
-  if (boost::describe::enum_from_string(std::string(text).c_str(), out)) return out;
-  std::string names;
-  boost::mp11::mp_for_each<boost::describe::describe_enumerators<T>>(
-      [&](auto member) { names += (names.empty() ? "" : ", ") + std::string(member.name); });
-  return invalid("'" + std::string(text) + "' is not known", "use one of " + names);
-}
-
-template <class T>
 Result<std::optional<T>> parse_word_if(std::string_view text) {
-  LOAM_TRY(word, parse_word<T>(text));
+  LOAM_TRY(word, parse_enumerator<T>(text));
   return std::optional<T>(word);
 }
 
@@ -178,13 +166,13 @@ Result<void> read_price(Part& part, PriceTerms& terms, Currency currency) {
   const auto money = [&](std::string_view text) { return Money::parse(text, currency); };
   Price price;
   price.tiers = {{0, Money::zero(currency)}};
-  LOAM_CHECK(part.take("model", price.purchase_model, parse_word<PurchaseModel>));
-  LOAM_CHECK(part.take("tariff", price.tariff, parse_word<Tariff>));
+  LOAM_CHECK(part.take("model", price.purchase_model, parse_enumerator<PurchaseModel>));
+  LOAM_CHECK(part.take("tariff", price.tariff, parse_enumerator<Tariff>));
   LOAM_CHECK(part.take("window", price.window));
   LOAM_CHECK(part.take("class", price.service_class));
   LOAM_CHECK(part.take("work_class", price.work_class, parse_word_if<WorkClass>));
   LOAM_CHECK(part.take("isolation", price.isolation, parse_word_if<Isolation>));
-  LOAM_CHECK(part.take("mode", price.tier_mode, parse_word<TierMode>));
+  LOAM_CHECK(part.take("mode", price.tier_mode, parse_enumerator<TierMode>));
   LOAM_CHECK(part.take("price", price.tiers.front().price, money));
   LOAM_CHECK(part.each("tiers", [&](Part& tier) -> Result<void> {
     Tier made;
@@ -231,7 +219,7 @@ Result<void> read_rest(Part& card, PriceTerms& terms, Currency currency) {
     terms.spot.sold = true;
     LOAM_CHECK(part.take("floor", terms.spot.floor, parse_share));
     LOAM_CHECK(part.take("ceiling", terms.spot.ceiling, parse_share));
-    return part.take("interrupted", terms.spot.interrupted, parse_word<InterruptionRule>);
+    return part.take("interrupted", terms.spot.interrupted, parse_enumerator<InterruptionRule>);
   });
 }
 
@@ -249,7 +237,7 @@ Result<api::RateRequest> read_toml(const std::string& name, std::string_view tex
   LOAM_CHECK(card.take("ce_per_gibibyte", request.ce_per_gibibyte, as_text));
   LOAM_CHECK(card.take("from", request.effective_from, as_text));
   PriceTerms& terms = request.terms;
-  LOAM_CHECK(card.take("granularity", terms.granularity, parse_word<Granularity>));
+  LOAM_CHECK(card.take("granularity", terms.granularity, parse_enumerator<Granularity>));
   LOAM_CHECK(card.take("zone", terms.zone));
   LOAM_CHECK(card.each("window", [&](Part& part) { return read_window(part, terms); }));
   LOAM_CHECK(card.each("price", [&](Part& part) { return read_price(part, terms, *currency); }));
