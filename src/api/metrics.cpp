@@ -3,6 +3,8 @@
 #include <boost/describe/enum_to_string.hpp>
 #include <cstdio>
 
+#include "http/exposition.hpp"
+
 namespace loam::api {
 namespace {
 
@@ -12,45 +14,8 @@ std::string number(double value) {
   return text.data();
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\\' || c == '"') out += '\\';
-    if (c == '\n') {
-      out += "\\n";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-std::string label(std::string_view name, std::string_view value) {
-  return std::string(name) + "=\"" + escaped(value) + "\"";
-}
-
-// Writes one family after another; samples of a family stand together, as the format demands.
-class Exposition {
- public:
-  void family(std::string_view name, std::string_view type, std::string_view help) {
-    name_ = name;
-    text_ += "# HELP " + name_ + " " + std::string(help) + "\n# TYPE " + name_ + " " +
-             std::string(type) + "\n";
-  }
-  void sample(const std::string& labels, const std::string& value, std::string_view suffix = {}) {
-    text_ += name_ + std::string(suffix);
-    if (!labels.empty()) text_ += "{" + labels + "}";
-    text_ += " " + value + "\n";
-  }
-  void sample(const std::string& labels, std::int64_t value) {
-    sample(labels, std::to_string(value));
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string name_;
-  std::string text_;
-};
+using http::Exposition;
+using http::label;
 
 // What is read on the loop's thread: figures only, no text.
 struct Gauges {

@@ -2,22 +2,13 @@
 
 #include <cstdio>
 
+#include "http/exposition.hpp"
+
 namespace loam::gateway {
 
 namespace {
 
-std::string label(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\\' || c == '"') out += '\\';
-    if (c == '\n') {
-      out += "\\n";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
+using http::label;
 
 std::string decimal(std::uint64_t microseconds) {
   char text[40];
@@ -27,37 +18,23 @@ std::string decimal(std::uint64_t microseconds) {
   return text;
 }
 
-class Page {
+class Page : public http::Exposition {
  public:
-  void family(std::string_view name, std::string_view kind, std::string_view what) {
-    name_ = "loam_inference_" + std::string(name);
-    out_ += "# HELP " + name_ + " " + std::string(what) + "\n# TYPE " + name_ + " " +
-            std::string(kind) + "\n";
+  void family(std::string_view name, std::string_view type, std::string_view help) {
+    http::Exposition::family("loam_inference_" + std::string(name), type, help);
   }
-  void line(const std::string& labels, const std::string& value, std::string_view suffix = {}) {
-    out_ += name_;
-    out_ += suffix;
-    out_ += "{" + labels + "} " + value + "\n";
-  }
-  void line(const std::string& labels, std::uint64_t value) { line(labels, std::to_string(value)); }
-
   void histogram(const std::string& labels, const Histogram& histogram) {
     std::uint64_t below = 0;
     for (std::size_t i = 0; i < bucket_ms.size(); ++i) {
       below += histogram.counts[i];
-      line(labels + ",le=\"" + decimal(std::uint64_t{bucket_ms[i]} * 1000) + "\"",
-           std::to_string(below), "_bucket");
+      sample(labels + "," + label("le", decimal(std::uint64_t{bucket_ms[i]} * 1000)),
+             std::to_string(below), "_bucket");
     }
     below += histogram.counts.back();
-    line(labels + ",le=\"+Inf\"", std::to_string(below), "_bucket");
-    line(labels, decimal(histogram.sum_us), "_sum");
-    line(labels, std::to_string(below), "_count");
+    sample(labels + "," + label("le", "+Inf"), std::to_string(below), "_bucket");
+    sample(labels, decimal(histogram.sum_us), "_sum");
+    sample(labels, std::to_string(below), "_count");
   }
-  std::string take() { return std::move(out_); }
-
- private:
-  std::string name_;
-  std::string out_;
 };
 
 struct Counted {
@@ -136,24 +113,23 @@ void add_models(Page& page, const std::map<std::string, ModelMetrics>& models) {
   page.family("requests_total", "counter", "Requests that ended, by outcome.");
   for (const auto& [name, model] : models) {
     for (const auto& [outcome, count] : model.ended)
-      page.line("model=\"" + label(name) + "\",outcome=\"" + outcome + "\"", count);
+      page.sample(label("model", name) + "," + label("outcome", outcome), count);
   }
   for (const Counted& one : counted) {
     page.family(one.name, one.kind, one.what);
-    for (const auto& [name, model] : models)
-      page.line("model=\"" + label(name) + "\"", one.value(model));
+    for (const auto& [name, model] : models) page.sample(label("model", name), one.value(model));
   }
   page.family("tokens_by_hour_total", "counter",
               "Prompt and generated tokens by hour of the day, UTC.");
   for (const auto& [name, model] : models) {
     for (std::size_t hour = 0; hour < 24; ++hour)
-      page.line("model=\"" + label(name) + "\",hour=\"" + std::to_string(hour) + "\"",
-                model.tokens_by_hour[hour]);
+      page.sample(label("model", name) + "," + label("hour", std::to_string(hour)),
+                  model.tokens_by_hour[hour]);
   }
   for (const Timed& one : timed) {
     page.family(one.name, "histogram", one.what);
     for (const auto& [name, model] : models)
-      page.histogram("model=\"" + label(name) + "\"", model.*one.histogram);
+      page.histogram(label("model", name), model.*one.histogram);
   }
 }
 
@@ -196,17 +172,17 @@ std::string metrics_text(const std::map<std::string, ModelMetrics>& models,
   Page page;
   add_models(page, models);
   const auto labels = [](const InstanceReport& one) {
-    return "model=\"" + label(one.model) + "\",instance=\"" + label(one.name) + "\"";
+    return label("model", one.model) + "," + label("instance", one.name);
   };
   page.family("instance_state", "gauge", "1 for the state that the instance is in.");
   for (const InstanceReport& one : instances)
-    page.line(labels(one) + ",state=\"" + name_of(one.state) + "\"", std::uint64_t{1});
+    page.sample(labels(one) + "," + label("state", name_of(one.state)), std::uint64_t{1});
   for (const Measured& figure : measured) {
     page.family(figure.name, figure.kind, figure.what);
-    for (const InstanceReport& one : instances) page.line(labels(one), figure.value(one));
+    for (const InstanceReport& one : instances) page.sample(labels(one), figure.value(one));
   }
   page.family("instance_step_seconds_total", "counter", "Time spent in steps.");
-  for (const InstanceReport& one : instances) page.line(labels(one), decimal(one.stats.steps_us));
+  for (const InstanceReport& one : instances) page.sample(labels(one), decimal(one.stats.steps_us));
   return page.take();
 }
 
