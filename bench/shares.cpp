@@ -4,31 +4,27 @@
 // the work it does alone (kernels per second).
 //   bench_shares [--seconds 30] [--window 10] [--a 600] [--b 300] [--kernel-us 1000]
 //                [--guard PATH] [--keeper PATH] [--mode strict|burstable] [--only-a]
-#define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "bench/tenant.hpp"
 #include "node/keeper/keeper_process.hpp"
 #include "node/keeper/slice_page.hpp"
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using namespace loam::bench;
 
 struct Options {
   double seconds = 30, window = 10;
@@ -39,126 +35,15 @@ struct Options {
   bool figures = false;  // printed as loam-bench reads them
 };
 
-struct Progress {
-  std::atomic<std::uint64_t> kernels;
-};
-
-void require(cl_int fault, const char* what) {
-  if (fault == CL_SUCCESS) return;
-  std::fprintf(stderr, "bench_shares: %s failed with OpenCL error %d\n", what, fault);
-  ::_exit(1);
-}
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-const char* const source =
-    "kernel void spin(global float* out, int rounds) {"
-    "  float x = get_global_id(0);"
-    "  for (int i = 0; i < rounds; ++i) x = mad(x, 0.999f, 0.5f);"
-    "  out[get_global_id(0)] = x;"
-    "}";
-
-// An OpenCL program like any other: it keeps the queue full for ever.
-class Guest {
- public:
-  Guest() {
-    cl_platform_id platform = nullptr;
-    require(clGetPlatformIDs(1, &platform, nullptr), "clGetPlatformIDs");
-    require(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device_, nullptr), "clGetDeviceIDs");
-    cl_int fault = 0;
-    context_ = clCreateContext(nullptr, 1, &device_, nullptr, nullptr, &fault);
-    require(fault, "clCreateContext");
-    queue_ = clCreateCommandQueue(context_, device_, 0, &fault);
-    require(fault, "clCreateCommandQueue");
-    cl_program program =
-        clCreateProgramWithSource(context_, 1, const_cast<const char**>(&source), nullptr, &fault);
-    require(fault, "clCreateProgramWithSource");
-    require(clBuildProgram(program, 1, &device_, "", nullptr, nullptr), "clBuildProgram");
-    kernel_ = clCreateKernel(program, "spin", &fault);
-    require(fault, "clCreateKernel");
-    cl_mem out =
-        clCreateBuffer(context_, CL_MEM_READ_WRITE, items * sizeof(float), nullptr, &fault);
-    require(fault, "clCreateBuffer");
-    require(clSetKernelArg(kernel_, 0, sizeof out, static_cast<void*>(&out)), "clSetKernelArg");
-    run_once(64);
+// A tenant that keeps its queue full; without a lease it is not guarded.
+pid_t start_busy(const std::string& root, const char* lease, const std::string& guard,
+                 const std::string& progress, int rounds) {
+  std::map<std::string, std::string> environment;
+  if (lease != nullptr) {
+    environment["LD_PRELOAD"] = guard;
+    environment["LOAM_SLICE_PAGE"] = loam::node::page_prefix(root, lease);
   }
-  void run_once(cl_int rounds) {
-    require(clSetKernelArg(kernel_, 1, sizeof rounds, &rounds), "clSetKernelArg");
-    enqueue();
-    require(clFinish(queue_), "clFinish");
-  }
-  // Rounds for which one kernel takes about this long on an idle device.
-  cl_int calibrate(int kernel_us) {
-    cl_int rounds = 256;
-    for (;;) {
-      double best = 1e9;
-      for (int i = 0; i < 5; ++i) {
-        const auto start = Clock::now();
-        run_once(rounds);
-        best = std::min(best, seconds_since(start));
-      }
-      if (best * 1e6 >= kernel_us || rounds > (1 << 28)) return rounds;
-      rounds = best * 1e6 * 2 < kernel_us
-                   ? rounds * 2
-                   : static_cast<cl_int>(rounds * (kernel_us / (best * 1e6)) + 1);
-    }
-  }
-  void saturate(cl_int rounds, Progress& progress, const std::atomic<bool>* stop) {
-    require(clSetKernelArg(kernel_, 1, sizeof rounds, &rounds), "clSetKernelArg");
-    while (!stop || !*stop) {
-      for (int i = 0; i < 4; ++i) enqueue();
-      require(clFinish(queue_), "clFinish");
-      progress.kernels += 4;
-    }
-  }
-
- private:
-  static constexpr std::size_t items = 512;
-  void enqueue() {
-    const std::size_t global = items;
-    require(
-        clEnqueueNDRangeKernel(queue_, kernel_, 1, nullptr, &global, nullptr, 0, nullptr, nullptr),
-        "clEnqueueNDRangeKernel");
-  }
-  cl_device_id device_ = nullptr;
-  cl_context context_ = nullptr;
-  cl_command_queue queue_ = nullptr;
-  cl_kernel kernel_ = nullptr;
-};
-
-std::uint64_t first_device_key(std::string& name) {
-  cl_platform_id platform = nullptr;
-  require(clGetPlatformIDs(1, &platform, nullptr), "clGetPlatformIDs");
-  cl_device_id device = nullptr;
-  require(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, nullptr), "clGetDeviceIDs");
-  char platform_name[256] = {}, device_name[256] = {};
-  clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof platform_name, platform_name, nullptr);
-  clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof device_name, device_name, nullptr);
-  name = device_name;
-  return loam::node::opencl_device_key(platform_name, device_name, 0);
-}
-
-pid_t start_guest(const char* self, const std::string& prefix, const std::string& guard,
-                  const std::string& progress_path, int rounds) {
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  if (!guard.empty()) {
-    ::setenv("LD_PRELOAD", guard.c_str(), 1);
-    ::setenv("LOAM_SLICE_PAGE", prefix.c_str(), 1);
-  }
-  const std::string rounds_text = std::to_string(rounds);
-  ::execl(self, self, "--guest", progress_path.c_str(), rounds_text.c_str(), nullptr);
-  ::_exit(127);
-}
-
-Progress* map_progress(const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "a+");
-  if (!file || ::ftruncate(fileno(file), 4096) != 0) std::perror(path.c_str());
-  void* address = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
-  std::fclose(file);
-  return static_cast<Progress*>(address);
+  return start_tenant(environment, {"compute", std::to_string(rounds), progress});
 }
 
 struct Sample {
@@ -168,7 +53,7 @@ struct Sample {
 };
 
 // house-allow function-length: one experiment from start to end
-int measure(const char* self, const Options& options) {
+int measure(const Options& options) {
   std::string device_name;
   const std::uint64_t key = first_device_key(device_name);
   char directory[] = "/tmp/bench_shares.XXXXXX";
@@ -176,28 +61,20 @@ int measure(const char* self, const Options& options) {
   const std::string root = directory;
 
   // Alone and unguarded: what the device does at most.
-  const std::string rounds_file = root + "/rounds";
-  if (std::system((std::string(self) + " --calibrate " + std::to_string(options.kernel_us) + " > " +
-                   rounds_file)
-                      .c_str()) != 0)
-    return 1;
-  int rounds = 0;
-  if (std::FILE* file = std::fopen(rounds_file.c_str(), "r")) {
-    if (std::fscanf(file, "%d", &rounds) != 1) rounds = 0;
-    std::fclose(file);
-  }
+  finish_tenant(
+      start_tenant({}, {"calibrate", std::to_string(options.kernel_us), root + "/rounds"}));
+  const auto rounds = static_cast<int>(map_progress(root + "/rounds")->kernels);
   if (rounds <= 0) return 1;
   Progress* alone = map_progress(root + "/alone");
   const double alone_seconds = std::min(5.0, options.seconds);
   const auto run_alone = [&] {
-    const pid_t guest = start_guest(self, "", "", root + "/alone", rounds);
+    const pid_t guest = start_busy(root, nullptr, "", root + "/alone", rounds);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     const std::uint64_t before = alone->kernels;
     const auto start = Clock::now();
     std::this_thread::sleep_for(std::chrono::duration<double>(alone_seconds));
     const double rate = static_cast<double>(alone->kernels - before) / seconds_since(start);
-    ::kill(guest, SIGKILL);
-    ::waitpid(guest, nullptr, 0);
+    kill_tenant(guest);
     return rate;
   };
   const double alone_before = run_alone();
@@ -224,11 +101,9 @@ int measure(const char* self, const Options& options) {
   }
   Progress* a = map_progress(root + "/progress_a");
   Progress* b = map_progress(root + "/progress_b");
-  const pid_t guest_a = start_guest(self, loam::node::page_prefix(root, "a"), options.guard,
-                                    root + "/progress_a", rounds);
-  const pid_t guest_b = options.only_a ? 0
-                                       : start_guest(self, loam::node::page_prefix(root, "b"),
-                                                     options.guard, root + "/progress_b", rounds);
+  const pid_t guest_a = start_busy(root, "a", options.guard, root + "/progress_a", rounds);
+  const pid_t guest_b =
+      options.only_a ? 0 : start_busy(root, "b", options.guard, root + "/progress_b", rounds);
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
 
   const auto start = Clock::now();
@@ -250,11 +125,7 @@ int measure(const char* self, const Options& options) {
     }
   }
   const auto last = loam::node::read_counters(root, "a").value().front();
-  for (const pid_t guest : {guest_a, guest_b}) {
-    if (guest == 0) continue;
-    ::kill(guest, SIGKILL);
-    ::waitpid(guest, nullptr, 0);
-  }
+  for (const pid_t guest : {guest_a, guest_b}) kill_tenant(guest);
   ::kill(keeper.value(), SIGTERM);
   const double alone_after = run_alone();
   const double alone_rate = (alone_before + alone_after) / 2;
@@ -315,16 +186,8 @@ int measure(const char* self, const Options& options) {
 int main(int count, char** arguments) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string folder = std::filesystem::path(self).parent_path().string();
-  if (count == 4 && std::strcmp(arguments[1], "--guest") == 0) {
-    Progress* progress = map_progress(arguments[2]);
-    Guest guest;
-    guest.saturate(std::atoi(arguments[3]), *progress, nullptr);
-    return 0;
-  }
-  if (count == 3 && std::strcmp(arguments[1], "--calibrate") == 0) {
-    std::printf("%d\n", Guest().calibrate(std::atoi(arguments[2])));
-    return 0;
-  }
+  if (count > 2 && std::strcmp(arguments[1], "--tenant") == 0)
+    return tenant_main(count - 2, arguments + 2);
   Options options;
   options.guard = folder + "/libloam-guard.so";
   options.keeper = folder + "/loam-keeper";
@@ -361,5 +224,5 @@ int main(int count, char** arguments) {
     }
     ++i;
   }
-  return measure(self.c_str(), options);
+  return measure(options);
 }
