@@ -103,6 +103,14 @@ void GangSearch::gather() {
   std::sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) { return a.id < b.id; });
 }
 
+// How many copies of the demand's slice a device with room for one still holds.
+std::int64_t GangSearch::copies_on(const Shape& shape, const DeviceSlot& slot,
+                                   const KindNeed& want) {
+  if (shape.demand.exclusive) return 1;
+  const std::int64_t copies = slot.free_milli / want.milli;
+  return want.mib > 0 ? std::min(copies, slot.free_mib / want.mib) : copies;
+}
+
 // How many copies of the member the node's figures allow; exact for members of one device.
 std::int64_t GangSearch::room_for(const Node& node, std::size_t member) const {
   Shape& shape = *order_[member].shape;
@@ -122,9 +130,7 @@ std::int64_t GangSearch::room_for(const Node& node, std::size_t member) const {
     const KindNeed& want = in_.need(shape, slot.kind);
     if (!in_.has_room(shape, slot, want)) continue;
     ++devices;
-    std::int64_t here = demand.exclusive ? 1 : slot.free_milli / want.milli;
-    if (want.mib > 0) here = std::min(here, slot.free_mib / want.mib);
-    places += here;
+    places += copies_on(shape, slot, want);
   }
   if (devices < demand.devices) return 0;
   return std::min(copies, places / demand.devices);
@@ -240,8 +246,86 @@ bool GangSearch::place_rest(std::vector<Node>& nodes, std::size_t depth,
   return false;
 }
 
-// Tries the member at each device of the node (one device), or at the fullest that hold it
-// (several: of each kind).
+namespace {
+
+// Ways to spread one member of several devices over a node that are tried.
+constexpr std::size_t ways_max = 256;
+
+// Devices of one kind in the same state: any of them stands for the others.
+struct Alike {
+  std::int64_t copies = 0;  // of the member's slice that one of them still holds
+  std::vector<std::size_t> slots;
+};
+
+// Appends every choice of `wanted` devices, most from the first group before fewer.
+void choose_from(const std::vector<Alike>& groups, std::size_t group, std::size_t wanted,
+                 std::vector<std::size_t>& way, std::vector<std::vector<std::size_t>>& ways) {
+  if (wanted == 0) return ways.push_back(way);
+  if (group == groups.size()) return;
+  const std::vector<std::size_t>& slots = groups[group].slots;
+  for (std::size_t taken = std::min(wanted, slots.size()) + 1; taken-- > 0;) {
+    if (ways.size() >= ways_max) return;
+    way.insert(way.end(), slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(taken));
+    choose_from(groups, group + 1, wanted - taken, way, ways);
+    way.resize(way.size() - taken);
+  }
+}
+
+}  // namespace
+
+// Devices the member may take together, those that hold most copies of its slice first: for equal
+// members on one node that choice alone finds a place wherever there is one (Gale 1957, Ryser 1957:
+// column sums are met by filling the largest first).
+std::vector<std::vector<std::size_t>> GangSearch::ways_for_several(Shape& shape, const Node& node) {
+  const auto wanted = static_cast<std::size_t>(shape.demand.devices);
+  std::map<KindIndex, std::vector<std::size_t>> by_kind;
+  for (std::size_t i = 0; i < node.slots.size(); ++i) {
+    const DeviceSlot& slot = node.slots[i];
+    if (in_.has_room(shape, slot, in_.need(shape, slot.kind))) by_kind[slot.kind].push_back(i);
+  }
+  std::vector<std::vector<std::size_t>> ways;
+  for (const auto& [kind, room] : by_kind) {
+    if (room.size() < wanted) continue;
+    const KindNeed& want = in_.need(shape, kind);
+    std::vector<Alike> groups;
+    for (const std::size_t i : room) {
+      const auto alike = std::find_if(groups.begin(), groups.end(), [&](const Alike& group) {
+        return node.slots[group.slots[0]] == node.slots[i];
+      });
+      if (alike != groups.end()) {
+        alike->slots.push_back(i);
+      } else {
+        groups.push_back({copies_on(shape, node.slots[i], want), {i}});
+      }
+    }
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const Alike& a, const Alike& b) { return a.copies > b.copies; });
+    std::vector<std::size_t> way;
+    std::vector<std::vector<std::size_t>> of_kind;
+    choose_from(groups, 0, wanted, way, of_kind);
+    ways.insert(ways.end(), of_kind.begin(), of_kind.end());
+  }
+  return ways;
+}
+
+// One device each; equal members go no earlier than the one before them.
+std::vector<std::vector<std::size_t>> GangSearch::ways_for_one(const Member& member,
+                                                               const Node& node,
+                                                               std::size_t first_slot) {
+  const Demand& demand = member.shape->demand;
+  std::vector<std::vector<std::size_t>> ways;
+  for (std::size_t i = first_slot; i < node.slots.size(); ++i) {
+    if (demand.device.valid() && demand.device.value != node.devices[i]) continue;
+    const DeviceSlot& slot = node.slots[i];
+    if (!in_.has_room(*member.shape, slot, in_.need(*member.shape, slot.kind))) continue;
+    const bool seen = std::any_of(ways.begin(), ways.end(),
+                                  [&](const auto& way) { return node.slots[way[0]] == slot; });
+    if (!seen || member.as_before) ways.push_back({i});
+  }
+  return ways;
+}
+
+// Tries the member on the node in every way that it may lie there.
 bool GangSearch::place_here(std::vector<Node>& nodes, std::size_t depth, std::size_t at,
                             std::size_t first_slot, Places& places) {
   const Member& member = order_[depth];
@@ -250,29 +334,9 @@ bool GangSearch::place_here(std::vector<Node>& nodes, std::size_t depth, std::si
   Node& node = nodes[at];
   if (demand.cpu.value > node.cpu_milli || demand.host_memory.value > node.memory_mib) return false;
   if (!in_.site_allowed(shape, node.site)) return false;
-  const auto wanted = static_cast<std::size_t>(demand.devices);
-  std::vector<std::vector<std::size_t>> ways;
-  if (wanted == 0) ways.emplace_back();
-  std::map<KindIndex, std::vector<std::pair<std::int32_t, std::size_t>>> by_kind;
-  for (std::size_t i = wanted == 1 ? first_slot : 0; i < node.slots.size() && wanted > 0; ++i) {
-    if (demand.device.valid() && demand.device.value != node.devices[i]) continue;
-    if (!in_.has_room(shape, node.slots[i], in_.need(shape, node.slots[i].kind))) continue;
-    if (wanted == 1) {
-      const bool seen = std::any_of(ways.begin(), ways.end(), [&](const auto& way) {
-        return node.slots[way[0]] == node.slots[i];
-      });
-      if (!seen || member.as_before) ways.push_back({i});
-    } else {
-      by_kind[node.slots[i].kind].emplace_back(node.slots[i].free_milli, i);
-    }
-  }
-  for (auto& [kind, room] : by_kind) {
-    if (room.size() < wanted) continue;
-    std::sort(room.begin(), room.end());
-    std::vector<std::size_t> way;
-    for (std::size_t i = 0; i < wanted; ++i) way.push_back(room[i].second);
-    ways.push_back(std::move(way));
-  }
+  std::vector<std::vector<std::size_t>> ways{{}};
+  if (demand.devices == 1) ways = ways_for_one(member, node, first_slot);
+  if (demand.devices > 1) ways = ways_for_several(shape, node);
   for (const std::vector<std::size_t>& way : ways) {
     if (--steps_left_ < 0) return false;
     const Node before = node;

@@ -50,6 +50,11 @@ class GangSearch {
   std::optional<Places> within(const std::vector<const Node*>& nodes);
   bool place_rest(std::vector<Node>& nodes, std::size_t depth,
                   std::pair<std::size_t, std::size_t> from, Places& places);
+  static std::int64_t copies_on(const Shape& shape, const DeviceSlot& slot, const KindNeed& want);
+  // Devices of the node, as places in node.slots: one way each that is worth trying.
+  std::vector<std::vector<std::size_t>> ways_for_one(const Member& member, const Node& node,
+                                                     std::size_t first_slot);
+  std::vector<std::vector<std::size_t>> ways_for_several(Shape& shape, const Node& node);
   bool place_here(std::vector<Node>& nodes, std::size_t depth, std::size_t node,
                   std::size_t first_slot, Places& places);
   static std::size_t nodes_used(const Places& places);

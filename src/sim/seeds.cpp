@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/describe/enum_to_string.hpp>
 #include <csignal>
 #include <cstdio>
 #include <map>
@@ -347,12 +348,36 @@ Workload shrunk(std::uint64_t seed, Workload plan) {
   return plan;
 }
 
+std::string described(const ResourceRequest& request) {
+  std::string text =
+      request.ce ? " ce=" + to_text(*request.ce) : " share=" + to_text(*request.share);
+  if (request.memory) text += " memory=" + to_text(*request.memory);
+  if (!request.device.empty()) text += " device=" + request.device;
+  if (!request.device_type.empty()) text += " type=" + request.device_type;
+  if (request.devices != 1) text += " devices=" + std::to_string(request.devices);
+  return text + " class=" + boost::describe::enum_to_string(request.work_class, "?");
+}
+
+std::string described(const Workload::NodePlan& node) {
+  std::string text = "\n  node " + node.name;
+  for (const DeviceFacts& device : node.devices) {
+    text += " [" + device.type + " " + to_text(device.memory);
+    const CeFactors& ce = device.factors;
+    for (const MilliCe factor : {ce.general, ce.train, ce.prefill, ce.decode})
+      text += " " + to_text(factor);
+    text += "]";
+  }
+  return text;
+}
+
 std::string described(const Workload& plan) {
   std::string text;
+  for (const Workload::NodePlan& node : plan.nodes) text += described(node);
   for (const Act& act : plan.acts) {
     text += "\n  at " + to_text(act.at) + " " + name_of(act.kind);
     if (act.kind == ActKind::submit) {
       text += " " + act.spec.name + " tenant" + std::to_string(act.which + 1) +
+              described(act.spec.request) + " gang=" + std::to_string(act.spec.gang) +
               " limit=" + to_text(act.spec.limit) + " grace=" + to_text(act.spec.grace) +
               " restarts=" + std::to_string(act.spec.restarts_max);
       for (const std::string& word : act.spec.command) text += " " + word;
