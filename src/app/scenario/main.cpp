@@ -3,7 +3,6 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <ctime>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -19,8 +18,7 @@ constexpr int exit_usage = 2;
 
 int usage() {
   std::cerr << "loam-scenario [--update] FILE|FOLDER...   run scenarios\n"
-               "loam-scenario --seeds 1..200 [SEED...]    run fault simulations\n"
-               "loam-scenario --fresh COUNT               the same for seeds nobody has tried\n";
+               "loam-scenario --seeds 1..200 [SEED...]    run fault simulations\n";
   return exit_usage;
 }
 
@@ -60,16 +58,6 @@ int run_seeds(const std::vector<std::string>& words) {
   return 0;
 }
 
-// Seeds that begin with the second this runs in: new ones every time.
-int run_fresh(const std::string& count_text) {
-  std::uint64_t count = 0;
-  if (!read_number(count_text, count) || count == 0) return usage();
-  const auto now = static_cast<std::uint64_t>(std::time(nullptr));
-  const std::uint64_t first = now * 1000;
-  std::cout << "seeds " << first << ".." << first + count - 1 << "\n" << std::flush;
-  return run_seeds({std::to_string(first) + ".." + std::to_string(first + count - 1)});
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -79,7 +67,6 @@ int main(int argc, char** argv) {
     words.erase(words.begin());
     return words.empty() ? usage() : run_seeds(words);
   }
-  if (words.front() == "--fresh" && words.size() == 2) return run_fresh(words[1]);
   // ./dev test --update says it through the environment.
   const char* asked = std::getenv("LOAM_UPDATE_EXPECTED");
   const bool update = words.front() == "--update" || (asked != nullptr && *asked == '1');
