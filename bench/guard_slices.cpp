@@ -129,56 +129,88 @@ void tell(const char* name, double value, const std::string& note) {
   figures.emplace_back(text);
 }
 
-// Kernels a second of one program without any guard.
-double alone_rate(Site& site, int rounds, double seconds) {
-  Progress* const progress = site.progress("alone");
-  const pid_t tenant = site.start("", {"compute", std::to_string(rounds), site.path("alone")});
-  while (progress->kernels == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  const std::uint64_t before = progress->kernels;
-  const auto start = Clock::now();
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-  const double rate = static_cast<double>(progress->kernels - before) / seconds_since(start);
-  site.end(tenant);
-  return rate;
-}
+// A program that computes in windows of the benchmark's choosing.
+struct Runner {
+  std::string lease;
+  Progress* progress;
 
-// Two tenants that compute without end, 70/30.
+  Runner(Site& site, const std::string& name, const std::string& its_lease, int rounds)
+      : lease(its_lease), progress(site.progress(name)) {
+    site.start(lease, {"compute", std::to_string(rounds), site.path(name)});
+    while (progress->kernels == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    progress->paused = true;
+  }
+};
+
+// What a group of runners did in its windows.
+struct Windows {
+  double seconds = 0;
+  double kernels = 0;
+  double turns = 0;
+  std::vector<double> busy_s, rates;
+
+  void run(const Site& site, std::vector<Runner>& runners, double seconds_each) {
+    const auto busy = [&](const Runner& runner) {
+      return runner.lease.empty() ? SliceUsage{} : site.usage(runner.lease);
+    };
+    busy_s.resize(runners.size());
+    for (Runner& runner : runners) runner.progress->paused = false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::vector<SliceUsage> before;
+    double kernels_before = 0, kernels_after = 0;
+    for (Runner& runner : runners) {
+      before.push_back(busy(runner));
+      kernels_before += static_cast<double>(runner.progress->kernels);
+    }
+    const auto start = Clock::now();
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds_each));
+    for (std::size_t i = 0; i < runners.size(); ++i) {
+      const SliceUsage after = busy(runners[i]);
+      busy_s[i] += static_cast<double>(after.busy_ns - before[i].busy_ns) / 1e9;
+      turns += static_cast<double>(after.turns - before[i].turns);
+      kernels_after += static_cast<double>(runners[i].progress->kernels);
+    }
+    const double span = seconds_since(start);
+    seconds += span;
+    kernels += kernels_after - kernels_before;
+    rates.push_back((kernels_after - kernels_before) / span);
+    for (Runner& runner : runners) runner.progress->paused = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+};
+
+// Two tenants that compute without end, 70/30, in turn with one that has no guard: what else the
+// machine does meanwhile falls on both alike.
 void measure_shares(const Options& options) {
   Site site;
   const int rounds = site.rounds_for(1000);
-  const double before = alone_rate(site, rounds, options.seconds / 3);
   site.open("a", site.slice(700, SliceMode::burstable));
   site.open("b", site.slice(300, SliceMode::burstable));
-  Progress *const a = site.progress("a"), *const b = site.progress("b");
-  const pid_t first = site.start("a", {"compute", std::to_string(rounds), site.path("a")});
-  const pid_t second = site.start("b", {"compute", std::to_string(rounds), site.path("b")});
-  while (a->kernels == 0 || b->kernels == 0)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  const SliceUsage from_a = site.usage("a"), from_b = site.usage("b");
-  const std::uint64_t kernels = a->kernels + b->kernels;
-  const auto start = Clock::now();
-  std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
-  const double span = seconds_since(start);
-  const SliceUsage to_a = site.usage("a"), to_b = site.usage("b");
-  const double rate = static_cast<double>(a->kernels + b->kernels - kernels) / span;
-  site.end(first);
-  site.end(second);
-  const double after = alone_rate(site, rounds, options.seconds / 3);
-  const double busy_a = static_cast<double>(to_a.busy_ns - from_a.busy_ns) / 1e9;
-  const double busy_b = static_cast<double>(to_b.busy_ns - from_b.busy_ns) / 1e9;
-  const double share = 100 * busy_a / (busy_a + busy_b);
-  const auto turns = static_cast<double>(to_a.turns - from_a.turns + to_b.turns - from_b.turns);
-  const double alone = (before + after) / 2;
+  std::vector<Runner> alone, both;
+  alone.emplace_back(site, "alone", "", rounds);
+  both.emplace_back(site, "a", "a", rounds);
+  both.emplace_back(site, "b", "b", rounds);
+  Windows without, with;
+  std::vector<double> ratios;
+  const int windows = std::max(2, static_cast<int>(options.seconds));
+  for (int i = 0; i < windows; ++i) {
+    without.run(site, alone, 0.5);
+    with.run(site, both, 1.0);
+    without.run(site, alone, 0.5);
+    const std::size_t last = without.rates.size() - 1;
+    ratios.push_back(2 * with.rates.back() / (without.rates[last] + without.rates[last - 1]));
+  }
+  const double share = 100 * with.busy_s[0] / (with.busy_s[0] + with.busy_s[1]);
   tell("ocl_share_error_points", std::abs(share - 70),
-       "70/30 burstable on " + site.device() + " over " + two_digits(span) +
+       "70/30 burstable on " + site.device() + " over " + two_digits(with.seconds) +
            " s: " + two_digits(share) + " of the time used");
-  tell("ocl_throughput_ratio", rate / alone,
-       "kernels of 1 ms a second, both tenants, to one without the guard: before " +
-           two_digits(before) + ", after " + two_digits(after));
-  tell("ocl_switch_ms", 1000 * (span - busy_a - busy_b) / turns,
-       "time in which neither has work in flight, a turn; " + two_digits(turns) + " turns");
+  tell("ocl_throughput_ratio", percentile(ratios, 50),
+       "kernels of 1 ms a second, both tenants, to one without the guard, " +
+           two_digits(without.kernels / without.seconds) + " a second; median of " +
+           std::to_string(windows) + " windows in turn, " + two_digits(percentile(ratios, 10)) +
+           " to " + two_digits(percentile(ratios, 90)));
+  tell("ocl_switch_ms", 1000 * (with.seconds - with.busy_s[0] - with.busy_s[1]) / with.turns,
+       "time in which neither has work in flight, a turn; " + two_digits(with.turns) + " turns");
 }
 
 // Two tenants that copy without end, 70/30, in both directions.

@@ -21,6 +21,7 @@ double seconds_since(Clock::time_point start);
 // What a tenant counts, in memory that it shares with the benchmark.
 struct Progress {
   static constexpr std::size_t waits_max = 4096;
+  std::atomic<bool> paused;  // the benchmark's: the tenant computes nothing meanwhile
   std::atomic<std::uint64_t> kernels;
   std::atomic<std::uint64_t> copied_bytes;
   std::atomic<std::uint64_t> requests;            // of a service

@@ -84,7 +84,7 @@ bool take_now(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_
   const Spinning locked(change_lock);
   const std::uint64_t held = loam_book_held(&page.counters(), entry, page.slot());
   if (bytes > UINT64_MAX - held ||
-      !loam_book_change(&page.counters(), entry, page.slot(), held + bytes, limit))
+      !loam_book_change_from(&page.counters(), entry, page.slot(), held, held + bytes, limit))
     return false;
   count_kind(page, entry, kind, static_cast<std::int64_t>(bytes));
   return true;
@@ -144,7 +144,8 @@ void take_off(Page& page, std::uint32_t entry, std::uint64_t bytes, std::uint32_
   const Spinning locked(change_lock);
   const std::uint64_t held = loam_book_held(&page.counters(), entry, page.slot());
   const std::uint64_t fall = bytes < held ? bytes : held;
-  loam_book_change(&page.counters(), entry, page.slot(), held - fall, LOAM_SLICE_NO_LIMIT);
+  loam_book_change_from(&page.counters(), entry, page.slot(), held, held - fall,
+                        LOAM_SLICE_NO_LIMIT);
   count_kind(page, entry, kind, -static_cast<std::int64_t>(fall));
 }
 

@@ -26,7 +26,8 @@ enum class State : int { unopened, open, refused };
 constinit Page process_page;
 constinit std::atomic<State> state{State::unopened};
 pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-void (*forgetters[8])() = {};
+constexpr int forgetters_max = 16;
+void (*forgetters[forgetters_max])() = {};
 int forgetter_count = 0;
 bool fork_handlers_set = false;
 
@@ -96,7 +97,7 @@ std::uint64_t now_ns() {
 void at_fork_in_child(void (*forget)()) {
   for (int i = 0; i < forgetter_count; ++i)
     if (forgetters[i] == forget) return;
-  if (forgetter_count < 8) forgetters[forgetter_count++] = forget;
+  if (forgetter_count < forgetters_max) forgetters[forgetter_count++] = forget;
 }
 
 Page* Page::of_process() {

@@ -46,7 +46,7 @@ void say(const char* line);
 std::uint64_t now_ns();
 
 // Called in a forked child before anything else, in the order of registration: parts forget what
-// belonged to the parent. At most 8.
+// belonged to the parent. At most 16.
 void at_fork_in_child(void (*forget)());
 
 }  // namespace loam::guard

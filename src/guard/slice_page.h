@@ -327,15 +327,14 @@ static inline uint64_t loam_book_held(loam_slice_counters* page, uint32_t device
 /* Changes what `slot` holds to `after` if the lease's total then stays within `limit_bytes` (a
  * fall always succeeds). One thread at a time per slot, which owns the slot. Returns 1, or 0 when
  * the limit forbids it. Wait-free but for other processes' successes. Cost: one locked instruction
- * where nobody else changes the book.
+ * where nobody else changes the book. `before` is what loam_book_held() just said.
  *
  * The stores before the swap need no barrier of their own: the swap is one, and nobody looks at an
  * intent before the swap but its owner, or, after the owner's death, whoever holds its lock. */
-static inline int loam_book_change(loam_slice_counters* page, uint32_t device, uint32_t slot,
-                                   uint64_t after, uint64_t limit_bytes) {
+static inline int loam_book_change_from(loam_slice_counters* page, uint32_t device, uint32_t slot,
+                                        uint64_t before, uint64_t after, uint64_t limit_bytes) {
   loam_memory_book* book = &page->device[device].memory;
   loam_slot_device* own = &page->slot[slot].device[device];
-  const uint64_t before = loam_book_held(page, device, slot);
   const uint64_t seq = __atomic_load_n(&own->seq, __ATOMIC_RELAXED) + 1;
   __atomic_store_n(&own->intent[seq & 1].before, before, __ATOMIC_RELEASE);
   __atomic_store_n(&own->intent[seq & 1].after, after, __ATOMIC_RELEASE);
@@ -359,6 +358,12 @@ static inline int loam_book_change(loam_slice_counters* page, uint32_t device, u
       return 1;
     }
   }
+}
+
+static inline int loam_book_change(loam_slice_counters* page, uint32_t device, uint32_t slot,
+                                   uint64_t after, uint64_t limit_bytes) {
+  const uint64_t before = loam_book_held(page, device, slot);
+  return loam_book_change_from(page, device, slot, before, after, limit_bytes);
 }
 
 /* Gives back all that a dead process left in `slot`. The caller holds the slot's lock, so it acts

@@ -17,6 +17,13 @@ const char* place(void* symbol) {
 
 void* from_constructor = nullptr;
 
+// The oldest version of the C library's names on this processor.
+#if defined(__x86_64__)
+const char* const base_version = "GLIBC_2.2.5";
+#else
+const char* const base_version = "GLIBC_2.17";
+#endif
+
 __attribute__((constructor)) void early() {
   for (int i = 0; i < 1000; ++i) from_constructor = ::dlsym(RTLD_NEXT, "malloc");
 }
@@ -43,5 +50,16 @@ int main() {
   std::printf("in libc: clCreateBuffer %s\n", place(::dlsym(library, "clCreateBuffer")));
   std::printf("error %s\n", ::dlerror() ? "said" : "not said");
   std::printf("in libc: clock %s\n", place(::dlsym(library, "clock")));
+  std::printf("version: malloc %s\n", place(::dlvsym(RTLD_NEXT, "malloc", base_version)));
+  std::printf("version: own puts %s\n", place(::dlvsym(RTLD_NEXT, "puts", base_version)));
+  std::printf("no version: malloc %s\n", place(::dlvsym(library, "malloc", "GLIBC_9.99")));
+  std::printf("error %s\n", ::dlerror() ? "said" : "not said");
+  std::printf("version: clNoSuchThing %s\n", place(::dlvsym(library, "clNoSuchThing", "V1")));
+  std::printf("error %s\n", ::dlerror() ? "said" : "not said");
+  // A dlsym that was looked up answers like the plain one, also for "the next after me".
+  using Lookup = void* (*)(void*, const char*);
+  const auto behind = reinterpret_cast<Lookup>(::dlvsym(RTLD_NEXT, "dlsym", base_version));
+  std::printf("behind: malloc %s\n", behind ? place(behind(RTLD_NEXT, "malloc")) : "no dlsym");
+  std::printf("behind: next puts %s\n", behind ? place(behind(RTLD_NEXT, "puts")) : "no dlsym");
   return 0;
 }

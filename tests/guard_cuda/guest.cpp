@@ -1,7 +1,8 @@
 // A CUDA program that does what its standard input says, one line in, one line out; the tests run
 // it under the guard. Its first argument says how it finds the driver's functions: "linked",
-// "dlsym", "proc" (cuGetProcAddress_v2) or "proc_ptsz" (the same, per-thread default streams); a
-// second argument is the path of the driver to open.
+// "dlsym", "dlvsym", "behind" (a dlsym that was itself looked up, by version), "proc"
+// (cuGetProcAddress_v2) or "proc_ptsz" (the same, per-thread default streams); a second argument is
+// the path of the driver to open.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -16,6 +17,13 @@
 #include <vector>
 
 #include "guard/cuda/signatures.hpp"
+
+// Of the C library's dlsym: those from before its first release on a processor are that release's.
+#if defined(__x86_64__)
+#define LOAM_GUEST_DLSYM_VERSION "GLIBC_2.2.5"
+#else
+#define LOAM_GUEST_DLSYM_VERSION "GLIBC_2.17"
+#endif
 
 extern "C" CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, std::size_t* count);
 
@@ -403,6 +411,17 @@ std::string Guest::obey(const std::string& line) {
     const char* const slash = std::strrchr(place.dli_fname, '/');
     return slash ? slash + 1 : place.dli_fname;
   }
+  if (verb == "where_version") {  // the same, found by name and version
+    std::string name, version;
+    std::istringstream again(line);
+    again >> verb >> name >> version;
+    void* const found =
+        ::dlvsym(driver_library ? driver_library : RTLD_DEFAULT, name.c_str(), version.c_str());
+    Dl_info place{};
+    if (!found || !::dladdr(found, &place)) return ::dlerror() ? "none, said" : "none";
+    const char* const slash = std::strrchr(place.dli_fname, '/');
+    return slash ? slash + 1 : place.dli_fname;
+  }
   if (verb == "proc") {  // name, version, flags: where cuGetProcAddress's answer lies
     std::string name;
     int version = 0;
@@ -436,6 +455,22 @@ bool find_functions(const std::string& way, const char* path) {
 #define LOOK_UP(symbol, name) \
   cu.symbol = reinterpret_cast<decltype(cu.symbol)>(::dlsym(driver_library, #symbol));
     FUNCTIONS(LOOK_UP)
+    return true;
+  }
+  if (way == "dlvsym") {
+#define LOOK_UP_VERSION(symbol, name) \
+  cu.symbol = reinterpret_cast<decltype(cu.symbol)>(::dlvsym(driver_library, #symbol, "CUDA_1"));
+    FUNCTIONS(LOOK_UP_VERSION)
+    return true;
+  }
+  if (way == "behind") {
+    using Lookup = void* (*)(void*, const char*);
+    const auto lookup =
+        reinterpret_cast<Lookup>(::dlvsym(RTLD_NEXT, "dlsym", LOAM_GUEST_DLSYM_VERSION));
+    if (!lookup) return false;
+#define LOOK_BEHIND(symbol, name) \
+  cu.symbol = reinterpret_cast<decltype(cu.symbol)>(lookup(driver_library, #symbol));
+    FUNCTIONS(LOOK_BEHIND)
     return true;
   }
   using Ask = CUresult (*)(const char*, void**, int, std::uint64_t, int*);

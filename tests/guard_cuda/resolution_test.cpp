@@ -12,6 +12,8 @@ using ::testing::StartsWith;
 class GuardCudaResolution : public CudaHouse, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(GuardCudaResolution, EveryWayIsBoundByTheQuota) {
+  // Only names that have a version can be found by it.
+  if (std::string(GetParam()) == "dlvsym") cuda_folder_ = LOAM_FAKE_CUDA_NEWER_FOLDER;
   make_page("a", {cuda_slice(100 * mib)});
   auto guest = open_guest("a", GetParam());
   const std::string first = guest->ask("alloc " + mebibytes(60));
@@ -25,7 +27,8 @@ TEST_P(GuardCudaResolution, EveryWayIsBoundByTheQuota) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, GuardCudaResolution,
-                         ::testing::Values("linked", "dlsym", "proc", "proc_ptsz"));
+                         ::testing::Values("linked", "dlsym", "dlvsym", "behind", "proc",
+                                           "proc_ptsz"));
 
 using GuardCudaLookup = CudaHouse;
 
@@ -55,6 +58,25 @@ TEST_F(GuardCudaLookup, NamesThatAreNotTheGuardsReachTheirTarget) {
   EXPECT_EQ(guest->ask("where cuEventQuery"), "libcuda.so.1");
   EXPECT_EQ(guest->ask("where cuMemAlloc_v2"), "libloam-guard.so");
   EXPECT_EQ(guest->ask("where cuNoSuchThing"), "none");
+}
+
+TEST_F(GuardCudaLookup, ALookupByVersionIsBoundLikeOneWithout) {
+  cuda_folder_ = LOAM_FAKE_CUDA_NEWER_FOLDER;
+  make_page("a", {cuda_slice(100 * mib)});
+  auto guest = start_cuda_guest("a", "dlvsym");
+  EXPECT_EQ(guest->ask("where_version cuEventQuery CUDA_1"), "libcuda.so.1");
+  EXPECT_EQ(guest->ask("where_version cuMemAlloc_v2 CUDA_1"), "libloam-guard.so");
+  EXPECT_EQ(guest->ask("where_version cuNoSuchThing CUDA_1"), "none, said");
+  // Of a version that the driver has not: nothing, as without the guard.
+  EXPECT_EQ(guest->ask("where_version cuMemAlloc_v2 CUDA_9"), "none, said");
+}
+
+TEST_F(GuardCudaLookup, AnUnknownEntryThatMayAllocateIsRefusedByVersionToo) {
+  cuda_folder_ = LOAM_FAKE_CUDA_NEWER_FOLDER;
+  make_page("a", {cuda_slice(100 * mib)});
+  auto guest = start_cuda_guest("a", "dlvsym");
+  EXPECT_EQ(guest->ask("where_version cuMemAllocFancy CUDA_1"), "libloam-guard.so");
+  EXPECT_EQ(guest->ask("where_version cuShinyQuery CUDA_1"), "libcuda.so.1");
 }
 
 TEST_F(GuardCudaLookup, ADriverAtAnUnusualPathIsBoundToo) {

@@ -203,14 +203,15 @@ bool may_evade(const char* symbol) {
 
 namespace loam::guard {
 
-void* cuda_answer(void* handle, const char* name, const void* caller) {
+void* cuda_answer(const Asked& asked, const void* caller) {
   using namespace cuda;
-  if (name[0] == 'n') return nvml_answer(handle, name);
-  if (handle == RTLD_NEXT) return nullptr;
+  const char* const name = asked.name;
+  if (name[0] == 'n') return nvml_answer(asked);
+  if (asked.handle == RTLD_NEXT) return nullptr;
   void* hook = hook_named(name);
   if (!hook && (is_known_entry(name) || !may_evade(name))) return nullptr;
   if (driver_base && base_of(caller) == driver_base) return nullptr;  // the driver's own business
-  void* const real = real_lookup()(handle, name);
+  void* const real = real_address(asked);
   if (!real) return nullptr;  // the C library says so once more, and sets dlerror
   if (!hook) {
     say_unknown(name);

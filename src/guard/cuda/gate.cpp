@@ -11,6 +11,7 @@
 #include <cstring>
 #include <new>
 
+#include "guard/barrier.hpp"
 #include "guard/cuda/charge.hpp"
 #include "guard/cuda/clerk.hpp"
 #include "guard/cuda/marks.hpp"
@@ -21,7 +22,6 @@ namespace loam::guard::cuda {
 
 LaneWord lane_words[lanes_max];
 thread_local constinit Chunk* chunks[lanes_max] = {};
-bool fence_on_launch = false;
 
 namespace {
 
@@ -59,19 +59,7 @@ struct Place : PageLane {
   Lane& mine() const { return lanes[index]; }
 };
 
-// ---- barriers, threads ----
-
-constexpr int membarrier_register = 16, membarrier_private = 8;
-[[gnu::constructor]] void register_barrier() {
-  fence_on_launch = ::syscall(SYS_membarrier, membarrier_register, 0, 0) != 0;
-}
-
-void barrier_in_all_threads() {
-  if (fence_on_launch)
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  else
-    ::syscall(SYS_membarrier, membarrier_private, 0, 0);
-}
+// ---- threads ----
 
 void forget_in_child() {
   const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
@@ -89,7 +77,6 @@ void forget_in_child() {
     chunks[i] = nullptr;  // the parent's; left in memory
   }
   captures = 0;
-  fence_on_launch = ::syscall(SYS_membarrier, membarrier_register, 0, 0) != 0;
 }
 [[gnu::constructor]] void forget_after_fork() {
   at_fork_in_child(&forget_in_child);

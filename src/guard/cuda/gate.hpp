@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "guard/barrier.hpp"
 #include "guard/cuda/estimates.hpp"
 #include "guard/cuda/places.hpp"
 #include "guard/page.hpp"
@@ -56,7 +57,6 @@ struct alignas(64) LaneWord {
 };
 extern LaneWord lane_words[lanes_max];
 extern thread_local constinit Chunk* chunks[lanes_max];
-extern bool fence_on_launch;  // where the kernel has no membarrier
 
 // One piece of work, as its hook sees it.
 struct Command {
@@ -83,8 +83,8 @@ void blocking_call_over(Page& page, const Command& work, bool ran, std::uint64_t
   if (!chunk) [[unlikely]]
     return nullptr;
   chunk->inside.store(1, std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (fence_on_launch) [[unlikely]]
+  paired_with_barrier();
+  if (!barriers_work) [[unlikely]]
     std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::uint64_t estimate = estimate_of(index, work.kind);
   const loam_turn& turn = page.counters().device[work.entry].turn[work.lane];

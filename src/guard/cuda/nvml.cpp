@@ -172,12 +172,12 @@ NvmlReturn list_processes(NvmlDevice device, unsigned* count, Process* list) {
 
 }  // namespace
 
-void* nvml_answer(void* handle, const char* name) {
-  if (std::strncmp(name, "nvml", 4) != 0 || handle == RTLD_NEXT) return nullptr;
+void* nvml_answer(const Asked& asked) {
+  if (std::strncmp(asked.name, "nvml", 4) != 0 || asked.handle == RTLD_NEXT) return nullptr;
   for (const Name& hook : hooks) {
-    if (std::strcmp(hook.text, name) != 0) continue;
-    if (!real_lookup()(handle, name)) return nullptr;
-    find_nvml(handle);
+    if (std::strcmp(hook.text, asked.name) != 0) continue;
+    if (!real_address(asked)) return nullptr;
+    find_nvml(asked.handle);
     return hook.function;
   }
   return nullptr;

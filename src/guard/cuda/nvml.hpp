@@ -4,10 +4,12 @@
 
 #include <cstdint>
 
+#include "guard/lookup.hpp"
+
 namespace loam::guard::cuda {
 
 // The guard's answer to a lookup of an "nvml..." name; null to let the C library answer.
-void* nvml_answer(void* handle, const char* name);
+void* nvml_answer(const Asked& asked);
 
 // Bytes in use on the device with that UUID text ("GPU-..." or "MIG-..."), by everybody, as NVML
 // says; false where there is no NVML. Opens the library at the first call.

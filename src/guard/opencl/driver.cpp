@@ -79,10 +79,10 @@ bool is_implementation(const void* address) {
 
 }  // namespace
 
-void* opencl_answer(void* handle, const char* name, const void* caller) {
-  void* const hook = hook_named(name);
-  if (!hook || handle == RTLD_NEXT || is_implementation(caller)) return nullptr;
-  void* const real = real_lookup()(handle, name);
+void* opencl_answer(const Asked& asked, const void* caller) {
+  void* const hook = hook_named(asked.name);
+  if (!hook || asked.handle == RTLD_NEXT || is_implementation(caller)) return nullptr;
+  void* const real = real_address(asked);
   if (!real) return nullptr;  // the C library says so once more, and sets dlerror
   if (real != hook) {
     Dl_info place{};

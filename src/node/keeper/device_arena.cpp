@@ -17,6 +17,9 @@ namespace {
 constexpr Nanoseconds first_use_ns = 4'000'000;
 // How often a holder that is late is tested for being dead. A test is one system call a process.
 constexpr Nanoseconds dead_check_ns = 20'000'000;
+// A holder that idles while nobody else asks keeps its turn this long: a short pause costs it no
+// question, and a long one saves up no credit, as a turn that is held does.
+constexpr Nanoseconds idle_hold_ns = 50'000'000;
 // While somebody else waits, a holder with work in flight is looked at four times a turn, at most
 // this often, to find it idle before its turn is over.
 constexpr Nanoseconds idle_check_min_ns = 1'000'000;
@@ -119,7 +122,21 @@ void DeviceArena::refresh(Nanoseconds now) {
 
 void DeviceArena::check_dead(const Member& member, Nanoseconds now) {
   checked_dead_ns_ = now;
-  if (member.page->reclaim_dead()) holder_died_ = true;
+  const std::uint64_t in_flight = activity_of(member).in_flight;
+  // Who died while it only waited left nothing on the device that is not counted.
+  if (member.page->reclaim_dead() && activity_of(member).in_flight < in_flight) holder_died_ = true;
+}
+
+// What the page shows of a process that died is not asked for by anybody: a turn that is to be
+// given on is given to the living.
+bool DeviceArena::goes_on(const Member& member, Nanoseconds now) {
+  const auto asks = [&] {
+    const Activity activity = activity_of(member);
+    return activity.in_flight > 0 || activity.wanting > 0;
+  };
+  if (!asks()) return false;
+  check_dead(member, now);
+  return asks();
 }
 
 Nanoseconds DeviceArena::used_in_turn(Member& member, Nanoseconds now, bool died) {
@@ -161,7 +178,8 @@ void DeviceArena::end_turn(Member& member, Nanoseconds idle_since, Nanoseconds n
   const Nanoseconds used = used_in_turn(member, now, died);
   store(turn.state, with_phase(load(turn.state), LOAM_TURN_NONE));
   book_.close(used, std::max(idle_since, granted_ns_), now);
-  // A process that died while it waited still asks on its page, and would be granted turn after turn.
+  // A process that died while it waited still asks on its page, and would be granted turn after
+  // turn.
   if (idle_since <= granted_ns_) check_dead(member, now);
 }
 
@@ -169,21 +187,22 @@ Nanoseconds DeviceArena::watch_holder(Nanoseconds now) {
   Member& member = members_.at(*book_.holder());
   loam_turn& turn = member.turn();
   const Nanoseconds rival_ns = book_.rival_ready_ns(now);
-  Activity activity = activity_of(member);
   const bool served = book_.service_kept_waiting(now);
   const bool near_end = now >= renew_at_ns(member);
-  const bool goes_on = activity.in_flight > 0 || activity.wanting > 0;
-  if (near_end && !served && goes_on && over_since_ns_ == never_ns && !holder_died_ &&
-      (load(turn.state) & LOAM_TURN_MASK) == LOAM_TURN_GRANTED && renew_turn(member, now))
+  if (near_end && !served && over_since_ns_ == never_ns &&
+      (load(turn.state) & LOAM_TURN_MASK) == LOAM_TURN_GRANTED && goes_on(member, now) &&
+      !holder_died_ && renew_turn(member, now))
     return watch_again_ns(member, now);
+  Activity activity = activity_of(member);
   const bool expired = deadline_ns_ <= now || served;
 
   if (activity.in_flight == 0 && !expired) {
-    if (rival_ns > now) return rival_ns;
     const bool used = activity.idle_since_ns > granted_ns_;
-    const Nanoseconds patience = used ? book_.patience_ns(*book_.holder()) : first_use_ns;
+    const Nanoseconds patience = rival_ns > now ? idle_hold_ns
+                                 : used         ? book_.patience_ns(*book_.holder())
+                                                : first_use_ns;
     const Nanoseconds until = (used ? activity.idle_since_ns : granted_ns_) + patience;
-    if (now < until) return until;
+    if (now < until) return std::min({until, deadline_ns_, std::max(rival_ns, now + 1)});
     if (!used) check_dead(member, now);
   }
   if (expired || activity.in_flight == 0) {

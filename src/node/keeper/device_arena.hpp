@@ -99,6 +99,9 @@ class DeviceArena {
   bool renew_turn(Member& member, Nanoseconds now);
   void end_turn(Member& member, Nanoseconds idle_since, Nanoseconds now, bool died);
   void check_dead(const Member& member, Nanoseconds now);
+  // Whether a living process of the holder has work in flight or waits. Cost: a system call a
+  // process where somebody does.
+  bool goes_on(const Member& member, Nanoseconds now);
   // The holder's turn is over and its work is not: whether that is long enough to be told. Returns
   // when it will be.
   Nanoseconds watch_hung(const Member& member, Nanoseconds now);

@@ -227,6 +227,71 @@ TEST_F(Arena, WhoIsBetweenTwoKernelsKeepsItsShare) {
   EXPECT_EQ(most_at_once_, 1);
 }
 
+// A process that was killed while it waited still asks on its page. In slot 1, which nobody holds:
+void leave_a_dead_waiter(const MappedPage& page) {
+  loam_slice_counters& counters = page.counters();
+  counters.slots_used = 2;
+  counters.slot[1].device[0].lane[LOAM_LANE_COMPUTE].wanting = 1;
+}
+
+TEST_F(Arena, WhatADeadProcessAskedForRenewsNoTurn) {
+  SliceLimits first = share(900, SliceMode::burstable);
+  first.linger_ns = 50 * ms;  // its pause alone does not end the turn
+  Player& a = join("a", first, 11 * ms / 2, second);
+  Player& b = join("b", share(100, SliceMode::burstable), ms);
+  leave_a_dead_waiter(a.page());
+  play(40 * ms);
+  EXPECT_LE(b.longest_wait_ns(), 11 * ms) << "the first lease's turn went on beyond its quantum";
+  EXPECT_EQ(a.page().counters().slot[1].device[0].lane[LOAM_LANE_COMPUTE].wanting, 0u);
+}
+
+TEST_F(Arena, WhoDiedWaitingCostsItsLeaseNoDeviceTime) {
+  SliceLimits first = share(900, SliceMode::burstable);
+  first.linger_ns = 50 * ms;
+  Player& a = join("a", first, 11 * ms / 2, second);
+  join("b", share(100, SliceMode::burstable), ms);
+  leave_a_dead_waiter(a.page());
+  play(40 * ms);
+  EXPECT_DOUBLE_EQ(a.busy_s(), 0.0055);
+}
+
+TEST_F(Arena, WhoDiedAtWorkIsChargedAndHoldsNothing) {
+  Player& a = join("a", share(900, SliceMode::burstable), ms, second);
+  Player& b = join("b", share(100, SliceMode::burstable), ms);
+  loam_slice_counters& counters = a.page().counters();
+  counters.slots_used = 2;
+  counters.slot[1].device[0].lane[LOAM_LANE_COMPUTE].in_flight = 1;
+  counters.slot[1].device[0].lane[LOAM_LANE_COMPUTE].wanting = 1;
+  play(200 * ms);
+  EXPECT_LE(b.longest_wait_ns(), 50 * ms);
+  EXPECT_GT(b.busy_s(), 0.14);
+}
+
+TEST_F(Arena, WhoPausesWithTheTurnInHandSavesUpNothing) {
+  Player& a = join("a", share(700, SliceMode::burstable), ms);
+  Player& b = join("b", share(300, SliceMode::burstable), ms);
+  play(second);
+  a.play(false, now_);
+  play(20 * ms);  // the other one has the device to itself, and its turn no end
+  b.play(false, now_);
+  play(3 * second);
+  const double before_a = a.busy_s(), before_b = b.busy_s();
+  a.play(true, now_);
+  b.play(true, now_);
+  play(second);
+  const double of_a = a.busy_s() - before_a, of_b = b.busy_s() - before_b;
+  EXPECT_NEAR(of_a / (of_a + of_b), 0.70, 0.03);
+}
+
+TEST_F(Arena, ATurnThatIsOverIsNotLingeredIn) {
+  SliceLimits patient = share(500, SliceMode::burstable);
+  patient.linger_ns = 500 * ms;
+  join("a", patient, ms, 10 * second);
+  Player& b = join("b", share(500, SliceMode::burstable), ms);
+  play(100 * ms);
+  EXPECT_LE(b.longest_wait_ns(), 11 * ms);
+}
+
 TEST_F(Arena, LeasesThatOverlapAreGivenNoMoreThanTheClock) {
   SliceLimits overlapping = share(300, SliceMode::burstable);
   overlapping.concurrent = true;

@@ -1,4 +1,4 @@
-// Memory in time: phases of a training iteration, loans of idle quota, blocks. Pure, on clocks of
+// Memory in time: phases of a training iteration, loans of idle quota. Pure, on clocks of
 // the tests' own.
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "node/keeper/blocks.hpp"
 #include "node/keeper/memory_loans.hpp"
 #include "node/keeper/memory_phases.hpp"
 
@@ -196,55 +195,6 @@ TEST_F(Loans, NeverMoreIsHeldThanThereIs) {
   rounds(3000 * second, 8);
   for (std::uint64_t lease = 1; lease <= 3; ++lease)
     EXPECT_TRUE(allocate(lease, 500 * mib)) << lease;
-}
-
-TEST(BlockMap, TheSmallestBlockThatFitsIsTaken) {
-  BlockMap map(100, 1);
-  const auto a = map.allocate(30, 1), b = map.allocate(10, 1), c = map.allocate(20, 1),
-             d = map.allocate(10, 1);
-  ASSERT_TRUE(a && b && c && d);
-  map.free(a->offset);
-  map.free(c->offset);  // free: 30, 20 and the last 30
-  EXPECT_EQ(map.allocate(15, 1)->offset, c->offset);
-  EXPECT_EQ(map.largest_free_bytes(), 30u);
-  EXPECT_FALSE(map.allocate(31, 1).has_value()) << "65 are free, in pieces";
-  EXPECT_FALSE(map.allocate(0, 1).has_value());
-  EXPECT_FALSE(map.free(1));
-}
-
-TEST(BlockMap, NeighboursBecomeOneBlockAgain) {
-  BlockMap map(1 << 20, 256);
-  Random random(3);
-  std::vector<std::uint64_t> held;
-  for (int step = 0; step < 20'000; ++step) {
-    if (random.below(2) == 0) {
-      if (const auto block = map.allocate(1 + random.below(5000), 1 + random.below(4)))
-        held.push_back(block->offset);
-    } else if (!held.empty()) {
-      const std::size_t at = random.below(held.size());
-      ASSERT_TRUE(map.free(held[at]));
-      held.erase(held.begin() + static_cast<std::ptrdiff_t>(at));
-    }
-  }
-  for (std::uint64_t tenant = 1; tenant <= 4; ++tenant) map.free_all(tenant);
-  EXPECT_EQ(map.free_blocks(), 1u);
-  EXPECT_EQ(map.largest_free_bytes(), std::uint64_t{1} << 20);
-}
-
-TEST(BlockMap, WhatChangesItsTenantIsToBeCleared) {
-  BlockMap map(100, 1);
-  EXPECT_FALSE(map.allocate(50, 1)->must_clear) << "nobody had it";
-  map.free(0);
-  EXPECT_FALSE(map.allocate(50, 1)->must_clear) << "its own";
-  map.free(0);
-  EXPECT_TRUE(map.allocate(50, 2)->must_clear);
-  map.free(0);
-  // Joined with what a third left, it is everybody's.
-  const auto low = map.allocate(10, 3);
-  const auto high = map.allocate(10, 2);
-  map.free(low->offset);
-  map.free(high->offset);
-  EXPECT_TRUE(map.allocate(20, 2)->must_clear);
 }
 
 }  // namespace
