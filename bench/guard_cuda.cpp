@@ -1,7 +1,7 @@
 // bench_guard_cuda: what the guard costs a CUDA program, and whether it gives it what its slice
 // says, over the fake CUDA driver of the tests (tests/fakes/fake_cuda.hpp). No card is needed and
 // none is measured.
-//   bench_guard_cuda [--costs] [--caps] [--copies] [--seconds 1.5]   (none of them: all)
+//   bench_guard_cuda [--costs] [--caps] [--copies] [--wakes] [--seconds 1.5]   (none: all)
 // Prints {"figures": [...], "caps": [...]} as JSON. It starts itself as the program under the
 // guard: `bench_guard_cuda guest TASK ...`. Where it may, it runs its programs ahead of everything
 // else on the machine (SCHED_RR), since a program that waits for a processor launches nothing.
@@ -21,6 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -58,15 +59,16 @@ double median(std::vector<double> values) {
 // ---- the program under the guard ----
 
 struct Api {
-#define BENCH_FUNCTIONS(X)                                                                      \
-  X(cuInit)                                                                                     \
-  X(cuDevicePrimaryCtxRetain)                                                                   \
-  X(cuCtxSetCurrent)                                                                            \
-  X(cuMemAlloc_v2)                                                                              \
-  X(cuMemFree_v2) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuStreamCreate)                  \
-      X(cuStreamSynchronize) X(cuLaunchKernel) X(cuStreamBeginCapture_v2) X(cuStreamEndCapture) \
-          X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuMemcpyHtoDAsync_v2)               \
-              X(cuMemcpyDtoHAsync_v2)
+#define BENCH_FUNCTIONS(X)                                                            \
+  X(cuInit)                                                                           \
+  X(cuDevicePrimaryCtxRetain)                                                         \
+  X(cuCtxSetCurrent)                                                                  \
+  X(cuMemAlloc_v2)                                                                    \
+  X(cuMemFree_v2)                                                                     \
+  X(cuModuleLoadData)                                                                 \
+  X(cuModuleGetFunction) X(cuStreamCreate) X(cuStreamSynchronize) X(cuLaunchKernel)   \
+      X(cuStreamBeginCapture_v2) X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) \
+          X(cuGraphLaunch) X(cuMemcpyHtoDAsync_v2) X(cuMemcpyDtoHAsync_v2)
 #define BENCH_MEMBER(name) decltype(&::name) name = nullptr;
   BENCH_FUNCTIONS(BENCH_MEMBER)
   std::uint64_t (*calls)() = nullptr;
@@ -181,6 +183,24 @@ int keep_copying(bool to_device, std::uint64_t bytes, double seconds) {
   return 0;
 }
 
+// Holds so much memory, idles, and launches a kernel of 1 ms, so many times; prints what each took
+// from its launch to its end, in ns.
+int keep_waking(std::uint64_t bytes, int pause_ms, int times) {
+  const CUstream stream = open_driver();
+  const CUfunction function = kernel(1'000'000);
+  CUdeviceptr address = 0;
+  require(cu.cuMemAlloc_v2(&address, bytes), "cuMemAlloc_v2");
+  for (int i = 0; i < times; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
+    const auto start = Clock::now();
+    require(cu.cuLaunchKernel(function, 1024, 1, 1, 256, 1, 1, 0, stream, nullptr, nullptr),
+            "cuLaunchKernel");
+    cu.cuStreamSynchronize(stream);
+    std::printf("%.0f ", ns_since(start));
+  }
+  return 0;
+}
+
 int be_guest(int count, char** arguments) {
   if (!std::getenv("BENCH_POLITE")) go_first();
   const std::string task = count > 2 ? arguments[2] : "";
@@ -191,6 +211,9 @@ int be_guest(int count, char** arguments) {
                           number(5));
   if (task == "copy")
     return keep_copying(number(3) > 0, static_cast<std::uint64_t>(number(4)), number(5));
+  if (task == "wake")
+    return keep_waking(static_cast<std::uint64_t>(number(3)), static_cast<int>(number(4)),
+                       static_cast<int>(number(5)));
   fail("unknown task '" + task + "'");
 }
 
@@ -236,7 +259,8 @@ struct House {
                   hex + 16, hex + 20);
     return text;
   }
-  void make_page(const std::string& lease, int share_milli, int copy_share_milli = 0) {
+  void make_page(const std::string& lease, int share_milli, int copy_share_milli = 0,
+                 bool spills = false) {
     node::SliceLimits slice;
     slice.device_key = node::uuid_device_key(uuid(books->devices[0]));
     slice.device_name = books->devices[0].name;
@@ -244,6 +268,10 @@ struct House {
     slice.copy_share_milli = copy_share_milli;
     slice.copy_lanes = copy_share_milli > 0;
     slice.quantum_ns = 4'000'000;
+    if (spills) {
+      slice.spills = true;
+      slice.memory_bytes = 80ull << 20;
+    }
     const auto made = node::create_page(root, lease, {slice});
     if (!made.ok()) fail(to_text(made.error()));
   }
@@ -480,11 +508,64 @@ void run_copies(House& house, double seconds) {
   }
 }
 
+// ---- waking ----
+
+std::vector<double> beyond_kernel_ms(const std::string& said) {
+  std::vector<double> ms;
+  std::istringstream numbers(said);
+  for (double ns; numbers >> ns;) ms.push_back(ns / 1e6 - 1);
+  if (ms.empty()) fail("a guest told nothing of its waking");
+  std::sort(ms.begin(), ms.end());
+  return ms;
+}
+
+// Two leases that wake in turn on a card that has room for one.
+std::vector<double> spilled_wakes_ms(House& house, std::uint64_t bytes) {
+  const std::uint64_t whole = house.books->devices[0].total_bytes;
+  house.books->devices[0].total_bytes = bytes * 3 / 2;
+  house.make_page("a", 500, 0, true);
+  house.make_page("b", 500, 0, true);
+  const std::vector<std::string> task{"wake", std::to_string(bytes), "400", "20"};
+  Child a(house, "a", task);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  Child b(house, "b", task);
+  const std::vector<double> away = beyond_kernel_ms(a.finish());
+  b.finish();
+  house.drop_page("a");
+  house.drop_page("b");
+  house.books->devices[0].total_bytes = whole;
+  return away;
+}
+
+void run_wakes(House& house) {
+  char note[300];
+  house.make_page("parked", 500, 0, true);
+  const std::string memory = std::to_string(64u << 20);
+  const std::vector<double> parked =
+      beyond_kernel_ms(Child(house, "parked", {"wake", memory, "80", "100"}).finish());
+  std::snprintf(note, sizeof note,
+                "from a launch after 80 ms without a turn to its end, less its 1 ms; memory on the "
+                "device; %zu times, median %.2f",
+                parked.size(), parked[parked.size() / 2]);
+  figure("parked_wake_ms_p99", parked[parked.size() * 99 / 100], note);
+  house.drop_page("parked");
+
+  const std::vector<double> little = spilled_wakes_ms(house, 8u << 20);
+  const std::vector<double> much = spilled_wakes_ms(house, 64u << 20);
+  std::snprintf(
+      note, sizeof note,
+      "the same where another's 8 MiB go to the host and its own 8 MiB come back first; %zu "
+      "times, worst %.1f; with 64 MiB each %.1f (the fake card's bytes are moved by the "
+      "processor)",
+      little.size(), little.back(), much[much.size() / 2]);
+  figure("spilled_wake_ms", little[little.size() / 2], note);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count > 1 && std::strcmp(arguments[1], "guest") == 0) return be_guest(count, arguments);
-  bool with_costs = false, with_caps = false, with_copies = false;
+  bool with_costs = false, with_caps = false, with_copies = false, with_wakes = false;
   double seconds = 1.5;
   for (int i = 1; i < count; ++i) {
     const std::string word = arguments[i];
@@ -494,16 +575,19 @@ int main(int count, char** arguments) {
       with_caps = true;
     else if (word == "--copies")
       with_copies = true;
+    else if (word == "--wakes")
+      with_wakes = true;
     else if (word == "--seconds" && i + 1 < count)
       seconds = std::atof(arguments[++i]);
     else
       fail("unknown option '" + word + "'");
   }
-  const bool all = !with_costs && !with_caps && !with_copies;
+  const bool all = !with_costs && !with_caps && !with_copies && !with_wakes;
   House house;
   house.start_keeper();
   if (all || with_costs) run_costs(house);
   if (all || with_copies) run_copies(house, seconds);
+  if (all || with_wakes) run_wakes(house);
   if (all || with_caps) run_caps(house, seconds);
   std::printf("{\"figures\":[");
   for (std::size_t i = 0; i < figures.size(); ++i)

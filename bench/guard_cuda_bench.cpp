@@ -16,6 +16,8 @@ std::vector<loam::bench::Promise> promises() {
       {"guard_cuda.extra_calls_per_launch", "calls", at_most(0.25)},
       {"guard_cuda.copy_to_device_error_points", "points", at_most(1.5)},
       {"guard_cuda.copy_from_device_error_points", "points", at_most(1.5)},
+      {"guard_cuda.parked_wake_ms_p99", "ms", at_most(10)},
+      {"guard_cuda.spilled_wake_ms", "ms", std::nullopt},
       {"guard_cuda.caps_mean_error_points", "points", at_most(1)},
       {"guard_cuda.caps_window_excess_points", "points", at_most(0)}};
   for (const char* kernel : {"1ms_20000", "1ms_1000000", "20ms_1024"})

@@ -68,6 +68,7 @@ enum {
 #define LOAM_LIMIT_END_HUNG 4u   /* a lease whose work does not end is to be ended */
 #define LOAM_LIMIT_LENDS 8u      /* memory that it does not use may be lent to others */
 #define LOAM_LIMIT_BORROWS 16u   /* it may use others' memory, and gives it back when called */
+#define LOAM_LIMIT_SPILLS 32u    /* its memory may go to the host while it has no turn */
 
 /* ---- limits: written by daemon and keeper only, mapped read-only by the guest ------------- */
 
@@ -129,9 +130,12 @@ typedef struct loam_memory_book {
   uint64_t refusals; /* allocations refused for the quota */
   /* An owner whose memory is lent writes what it needs and waits here; the keeper answers. */
   uint64_t wanted_bytes;
-  uint32_t answers; /* a futex: counted up by the keeper when a quota changed */
+  uint32_t answers; /* a futex: counted up by the keeper when a quota changed or memory left */
   uint32_t reserved;
-  uint8_t apart[16];
+  /* A lease that may spill writes what the device itself could not give it within its quota, and
+   * waits here too; the keeper sends others' memory to the host. */
+  uint64_t short_bytes;
+  uint8_t apart[8];
 } loam_memory_book;
 LOAM_STATIC_ASSERT(sizeof(loam_memory_book) == 64, "layout");
 
@@ -162,11 +166,13 @@ typedef struct loam_device_counters {
   loam_memory_book memory;
   loam_turn turn[LOAM_LANES];
   loam_usage usage[LOAM_LANES];
-  uint8_t reserved[64];
+  uint32_t leave; /* a futex: counted up by the keeper when memory is to go to the host */
+  uint8_t reserved[60];
 } loam_device_counters;
 LOAM_STATIC_ASSERT(sizeof(loam_device_counters) == 512, "layout");
 LOAM_STATIC_ASSERT(offsetof(loam_device_counters, turn) == 64, "layout");
 LOAM_STATIC_ASSERT(offsetof(loam_device_counters, usage) == 256, "layout");
+LOAM_STATIC_ASSERT(offsetof(loam_device_counters, leave) == 448, "layout");
 
 /* One lane's side of a process. */
 typedef struct loam_slot_lane {
@@ -186,10 +192,14 @@ typedef struct loam_slot_device {
   } intent[2];                            /* by the parity of seq */
   uint64_t kind_bytes[LOAM_MEMORY_KINDS]; /* of what is held; by and for the process */
   loam_slot_lane lane[LOAM_LANES];
-  uint8_t reserved[72];
+  uint64_t spilled_bytes; /* of what is held: in the host's memory now */
+  uint32_t left;          /* the `leave` that was last obeyed or found to ask for nothing */
+  uint8_t reserved[60];
 } loam_slot_device;
 LOAM_STATIC_ASSERT(offsetof(loam_slot_device, kind_bytes) == 48, "layout");
 LOAM_STATIC_ASSERT(offsetof(loam_slot_device, lane) == 112, "layout");
+LOAM_STATIC_ASSERT(offsetof(loam_slot_device, spilled_bytes) == 184, "layout");
+LOAM_STATIC_ASSERT(offsetof(loam_slot_device, left) == 192, "layout");
 LOAM_STATIC_ASSERT(sizeof(loam_slot_device) == 256, "layout");
 
 /* A slot is one process. It is taken as long as byte `index` of the counters file is locked (an
@@ -377,6 +387,7 @@ static inline int loam_slot_reclaim(loam_slice_counters* page, uint32_t slot) {
       if (__atomic_exchange_n(&own->lane[lane].in_flight, 0u, __ATOMIC_SEQ_CST) != 0) found = 1;
       if (__atomic_exchange_n(&own->lane[lane].wanting, 0u, __ATOMIC_SEQ_CST) != 0) found = 1;
     }
+    __atomic_store_n(&own->spilled_bytes, (uint64_t)0, __ATOMIC_SEQ_CST);
     for (uint32_t kind = 0; kind < LOAM_MEMORY_KINDS; ++kind)
       __atomic_store_n(&own->kind_bytes[kind], (uint64_t)0, __ATOMIC_SEQ_CST);
     if (loam_book_held(page, device, slot) == 0) continue;

@@ -16,7 +16,7 @@ struct CUctx_st {
   bool primary = false;
   bool green = false;
   int references = 1;
-  std::uint64_t last_tail_ns = 0;    // of any stream
+  std::uint64_t last_tail_ns = 0;  // of any stream
   std::uint64_t charged_bytes = 0;
 };
 
@@ -111,6 +111,9 @@ void unplace_all_of(CUcontext context);
 CUmemoryPool default_pool(int device);
 // Memory that pools keep beyond their threshold goes back when the device is waited for.
 void release_idle_pools(int device);
+// Whether the address lies in reserved addresses: then whether memory is behind it. What has none
+// cannot be copied.
+bool is_reserved(CUdeviceptr address, bool* has_memory);
 void charge_graph_memory(int device, std::uint64_t bytes);
 std::uint64_t graph_memory(int device);
 

@@ -1,6 +1,9 @@
 // The fake CUDA driver: memory of every kind.
+#include <sys/mman.h>
 #include <unistd.h>
+
 #include <cstring>
+#include <iterator>
 
 #include "fakes/fake_cuda_inside.hpp"
 
@@ -12,6 +15,7 @@ std::mutex guard_of_objects;  // pools, handles, graph memory
 std::map<CUmemGenericAllocationHandle, Physical> physicals;
 std::map<CUdeviceptr, CUmemGenericAllocationHandle> mapped;
 CUmemGenericAllocationHandle last_handle = 0;
+std::map<CUdeviceptr, std::uint64_t> ranges;  // reserved addresses, and how many
 std::map<int, CUmemoryPool> default_pools, current_pools;
 std::set<CUmemoryPool> pools;
 std::map<CUdeviceptr, CUmemoryPool> pool_of;
@@ -167,6 +171,20 @@ void release_idle_pools(int device) {
   const std::lock_guard lock(guard_of_objects);
   for (CUmemoryPool pool : pools)
     if (pool->device == device) shrink(pool, pool->threshold);
+}
+
+bool is_reserved(CUdeviceptr address, bool* has_memory) {
+  const std::lock_guard lock(guard_of_objects);
+  *has_memory = false;
+  auto range = ranges.upper_bound(address);
+  if (range == ranges.begin() || address >= std::prev(range)->first + std::prev(range)->second)
+    return false;
+  const auto at = mapped.upper_bound(address);
+  if (at != mapped.begin()) {
+    const auto& [begin, handle] = *std::prev(at);
+    *has_memory = address < begin + physicals.at(handle).bytes;
+  }
+  return true;
 }
 
 void charge_graph_memory(int device, std::uint64_t bytes) {
@@ -326,11 +344,31 @@ FAKE_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t bytes
   FAKE_CALL();
   if (!address) return cuda_invalid_value;
   *address = place(0, bytes, Owner::reserved, nullptr);
-  return *address ? cuda_success : cuda_out_of_memory;
+  if (!*address) return cuda_out_of_memory;
+  const std::lock_guard lock(guard_of_objects);
+  ranges[*address] = bytes;
+  return cuda_success;
 }
 FAKE_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, std::size_t) {
   FAKE_CALL();
+  {
+    const std::lock_guard lock(guard_of_objects);
+    if (ranges.erase(address) == 0 || mapped.count(address)) return cuda_invalid_value;
+  }
   unplace(address);
+  return cuda_success;
+}
+FAKE_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, std::size_t, const MemAccessDesc* access,
+                                    std::size_t count) {
+  FAKE_CALL();
+  const std::lock_guard lock(guard_of_objects);
+  return access && count > 0 && mapped.count(address) ? cuda_success : cuda_invalid_value;
+}
+FAKE_EXPORT CUresult cuMemGetAllocationGranularity(std::size_t* bytes,
+                                                   const MemAllocationProp* prop, int) {
+  FAKE_CALL();
+  if (!bytes || !prop) return cuda_invalid_value;
+  *bytes = 2u << 20;
   return cuda_success;
 }
 FAKE_EXPORT CUresult cuMemMap(CUdeviceptr address, std::size_t, std::size_t,
@@ -341,6 +379,8 @@ FAKE_EXPORT CUresult cuMemMap(CUdeviceptr address, std::size_t, std::size_t,
   if (found == physicals.end() || mapped.count(address)) return cuda_invalid_value;
   ++found->second.maps;
   mapped[address] = handle;
+  // A card's memory has no small pages to be found one by one.
+  ::madvise(reinterpret_cast<void*>(address), found->second.bytes, MADV_HUGEPAGE);
   return cuda_success;
 }
 FAKE_EXPORT CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
@@ -349,6 +389,8 @@ FAKE_EXPORT CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
   bool any = false;
   for (auto at = mapped.lower_bound(address); at != mapped.end() && at->first < address + bytes;) {
     const auto handle = at->second;
+    // What was in it is not at these addresses any more.
+    ::madvise(reinterpret_cast<void*>(at->first), physicals.at(handle).bytes, MADV_DONTNEED);
     at = mapped.erase(at);
     --physicals.at(handle).maps;
     end_if_unused(handle);

@@ -68,8 +68,26 @@ CUresult transfer(CUstream given, bool per_thread, std::size_t bytes, int engine
   return cuda_success;
 }
 
-void move(void* to, const void* from, std::size_t bytes) {
-  if (bytes <= moved_bytes_max) std::memcpy(to, from, bytes);
+constexpr CUresult illegal_address = 700;
+
+// Of memory behind reserved addresses all bytes move. False where there is none behind them.
+bool is_there(const void* address, bool* moves_all) {
+  bool has_memory = false;
+  if (!is_reserved(reinterpret_cast<CUdeviceptr>(address), &has_memory)) return true;
+  *moves_all = true;
+  return has_memory;
+}
+bool move(void* to, const void* from, std::size_t bytes) {
+  bool all = bytes <= moved_bytes_max;
+  if (!is_there(to, &all) || !is_there(from, &all)) return false;
+  if (all) std::memcpy(to, from, bytes);
+  return true;
+}
+bool fill(void* to, unsigned char value, std::size_t count) {
+  bool all = count <= moved_bytes_max;
+  if (!is_there(to, &all)) return false;
+  if (all) std::memset(to, value, count);
+  return true;
 }
 void* host(CUdeviceptr address) {
   return reinterpret_cast<void*>(address);
@@ -437,7 +455,7 @@ FAKE_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice) {
 
 #define FAKE_COPIES(sync, async, per_thread)                                                      \
   FAKE_EXPORT CUresult cuMemcpy##sync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {      \
-    move(host(to), host(from), bytes);                                                            \
+    if (!move(host(to), host(from), bytes)) return illegal_address;                               \
     return transfer(nullptr, per_thread, bytes, 0, true);                                         \
   }                                                                                               \
   FAKE_EXPORT CUresult cuMemcpyPeer##sync(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext,         \
@@ -446,16 +464,16 @@ FAKE_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice) {
   }                                                                                               \
   FAKE_EXPORT CUresult cuMemcpyHtoD_v2##sync(CUdeviceptr to, const void* from,                    \
                                              std::size_t bytes) {                                 \
-    move(host(to), from, bytes);                                                                  \
+    if (!move(host(to), from, bytes)) return illegal_address;                                     \
     return transfer(nullptr, per_thread, bytes, 1, true);                                         \
   }                                                                                               \
   FAKE_EXPORT CUresult cuMemcpyDtoH_v2##sync(void* to, CUdeviceptr from, std::size_t bytes) {     \
-    move(to, host(from), bytes);                                                                  \
+    if (!move(to, host(from), bytes)) return illegal_address;                                     \
     return transfer(nullptr, per_thread, bytes, 2, true);                                         \
   }                                                                                               \
   FAKE_EXPORT CUresult cuMemcpyDtoD_v2##sync(CUdeviceptr to, CUdeviceptr from,                    \
                                              std::size_t bytes) {                                 \
-    move(host(to), host(from), bytes);                                                            \
+    if (!move(host(to), host(from), bytes)) return illegal_address;                               \
     return transfer(nullptr, per_thread, bytes, 0, true);                                         \
   }                                                                                               \
   FAKE_EXPORT CUresult cuMemcpy2D_v2##sync(const Memcpy2d* c) {                                   \
@@ -471,22 +489,22 @@ FAKE_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice) {
   }                                                                                               \
   FAKE_EXPORT CUresult cuMemcpyAsync##async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes,  \
                                             CUstream stream) {                                    \
-    move(host(to), host(from), bytes);                                                            \
+    if (!move(host(to), host(from), bytes)) return illegal_address;                               \
     return transfer(stream, per_thread, bytes, 0, false);                                         \
   }                                                                                               \
   FAKE_EXPORT CUresult cuMemcpyHtoDAsync_v2##async(CUdeviceptr to, const void* from,              \
                                                    std::size_t bytes, CUstream stream) {          \
-    move(host(to), from, bytes);                                                                  \
+    if (!move(host(to), from, bytes)) return illegal_address;                                     \
     return transfer(stream, per_thread, bytes, 1, false);                                         \
   }                                                                                               \
   FAKE_EXPORT CUresult cuMemcpyDtoHAsync_v2##async(void* to, CUdeviceptr from, std::size_t bytes, \
                                                    CUstream stream) {                             \
-    move(to, host(from), bytes);                                                                  \
+    if (!move(to, host(from), bytes)) return illegal_address;                                     \
     return transfer(stream, per_thread, bytes, 2, false);                                         \
   }                                                                                               \
   FAKE_EXPORT CUresult cuMemcpyDtoDAsync_v2##async(CUdeviceptr to, CUdeviceptr from,              \
                                                    std::size_t bytes, CUstream stream) {          \
-    move(host(to), host(from), bytes);                                                            \
+    if (!move(host(to), host(from), bytes)) return illegal_address;                               \
     return transfer(stream, per_thread, bytes, 0, false);                                         \
   }                                                                                               \
   FAKE_EXPORT CUresult cuMemcpy2DAsync_v2##async(const Memcpy2d* c, CUstream stream) {            \
@@ -511,7 +529,7 @@ FAKE_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice) {
   }                                                                                               \
   FAKE_EXPORT CUresult cuMemsetD8_v2##sync(CUdeviceptr to, unsigned char value,                   \
                                            std::size_t count) {                                   \
-    if (count <= moved_bytes_max) std::memset(host(to), value, count);                            \
+    if (!fill(host(to), value, count)) return illegal_address;                                    \
     return transfer(nullptr, per_thread, count, 0, true);                                         \
   }                                                                                               \
   FAKE_EXPORT CUresult cuMemsetD32_v2##sync(CUdeviceptr, unsigned, std::size_t count) {           \
@@ -519,7 +537,7 @@ FAKE_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice) {
   }                                                                                               \
   FAKE_EXPORT CUresult cuMemsetD8Async##async(CUdeviceptr to, unsigned char value,                \
                                               std::size_t count, CUstream stream) {               \
-    if (count <= moved_bytes_max) std::memset(host(to), value, count);                            \
+    if (!fill(host(to), value, count)) return illegal_address;                                    \
     return transfer(stream, per_thread, count, 0, false);                                         \
   }                                                                                               \
   FAKE_EXPORT CUresult cuMemsetD32Async##async(CUdeviceptr, unsigned, std::size_t count,          \

@@ -120,6 +120,7 @@ struct Guest {
     return "ok " + std::to_string(last);
   }
   std::string memory(const std::string& verb, std::uint64_t a, std::uint64_t b, std::uint64_t c);
+  std::string contents(const std::string& verb, std::uint64_t a, std::uint64_t b);
   std::string end(const Thing& thing);
   std::string work(const std::string& verb, std::uint64_t a, std::uint64_t b, std::uint64_t c);
   std::string obey(const std::string& line);
@@ -171,7 +172,7 @@ std::string Guest::memory(const std::string& verb, std::uint64_t a, std::uint64_
   std::size_t size = 0;
   if (verb == "alloc") {
     const CUresult fault = cu.cuMemAlloc_v2(&address, a);
-    return keep(fault, 'p', address);
+    return keep(fault, 'p', address, a);
   }
   if (verb == "pitch") {
     const CUresult fault = cu.cuMemAllocPitch_v2(&address, &size, a, b, 4);
@@ -261,6 +262,35 @@ std::string Guest::memory(const std::string& verb, std::uint64_t a, std::uint64_
       ++made;
     }
     return "ok " + std::to_string(made);
+  }
+  return {};
+}
+
+// What is in memory, and doing it often.
+std::string Guest::contents(const std::string& verb, std::uint64_t a, std::uint64_t b) {
+  CUdeviceptr address = 0;
+  if (verb == "write" || verb == "peek") {  // what, byte: all of it, from the host; its two ends
+    const Thing what = things.at(static_cast<int>(a));
+    if (verb == "write") {
+      const std::vector<char> from(what.size, static_cast<char>(b));
+      return answer(cu.cuMemcpyHtoD_v2(what.value, from.data(), what.size));
+    }
+    unsigned char ends[2] = {};
+    CUresult fault = cu.cuMemcpyDtoH_v2(&ends[0], what.value, 1);
+    if (fault == cuda_success) fault = cu.cuMemcpyDtoH_v2(&ends[1], what.value + what.size - 1, 1);
+    return fault == cuda_success ? "ok " + std::to_string(ends[0]) + " " + std::to_string(ends[1])
+                                 : answer(fault);
+  }
+  if (verb == "timed_launch") {  // one kernel of `a` ns, waited for: microseconds that took
+    const auto began = std::chrono::steady_clock::now();
+    CUresult fault =
+        cu.cuLaunchKernel(function(a), 1024, 1, 1, 256, 1, 1, 0, nullptr, nullptr, nullptr);
+    if (fault == cuda_success) fault = cu.cuStreamSynchronize(nullptr);
+    const auto took = std::chrono::steady_clock::now() - began;
+    return fault == cuda_success
+               ? "ok " + std::to_string(
+                             std::chrono::duration_cast<std::chrono::microseconds>(took).count())
+               : answer(fault);
   }
   if (verb == "churn") {  // allocates and frees until it is killed
     std::cout << "ok" << std::endl;
@@ -438,7 +468,7 @@ std::string Guest::obey(const std::string& line) {
     return std::string(slash ? slash + 1 : place.dli_fname) + " " +
            (place.dli_sname ? place.dli_sname : "?");
   }
-  for (const std::string& said : {memory(verb, a, b, c), work(verb, a, b, c)})
+  for (const std::string& said : {memory(verb, a, b, c), contents(verb, a, b), work(verb, a, b, c)})
     if (!said.empty()) return said;
   return "error unknown " + verb;
 }

@@ -1,5 +1,5 @@
-// loam-keeper --root DIR [--idle-after S] [--promise-window S] [--notice S] [--lend-after S]:
-// arbitrates this node's devices among the leases in DIR/pages until
+// loam-keeper --root DIR [--idle-after S] [--promise-window S] [--notice S] [--lend-after S]
+//             [--stay S]: arbitrates this node's devices among the leases in DIR/pages until
 // SIGTERM. Exit status: 0 ended by a signal, 1 failed, 2 wrong arguments, 3 another one serves DIR.
 #include <charconv>
 #include <cstdint>
@@ -13,12 +13,13 @@ namespace {
 
 constexpr const char* usage =
     "usage: loam-keeper --root DIR [--idle-after S] [--promise-window S] [--notice S]\n"
-    "                   [--lend-after S]\n"
+    "                   [--lend-after S] [--stay S]\n"
     "Grants turns on this node's devices to the leases in DIR/pages, until SIGTERM.\n"
     "  --idle-after S      a lease that uses its device hardly at all for so long idles (300)\n"
     "  --promise-window S  over which shares are compared with what was promised (60)\n"
     "  --notice S          for giving lent memory back before its borrower is ended (10)\n"
     "  --lend-after S      that a lease is watched before its idle memory is lent (5)\n"
+    "  --stay S            that memory stays on a device which came back from the host (2)\n"
     "Exit status: 0 ended by a signal, 1 failed, 2 wrong arguments, 3 another keeper serves DIR.\n";
 
 // Whole seconds, 0 to a day; false otherwise.
@@ -38,6 +39,7 @@ loam::node::Nanoseconds* seconds_of(loam::node::KeeperOptions& options, std::str
   if (name == "--promise-window") return &options.promise.window_ns;
   if (name == "--notice") return &options.loans.notice_ns;
   if (name == "--lend-after") return &options.loans.lend_after_ns;
+  if (name == "--stay") return &options.residence.stay_ns;
   return nullptr;
 }
 

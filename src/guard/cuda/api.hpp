@@ -105,6 +105,13 @@ struct MemAllocationProp {
 };
 static_assert(sizeof(MemAllocationProp) == 32);
 
+struct MemAccessDesc {
+  MemLocation location;
+  int flags;
+};
+static_assert(sizeof(MemAccessDesc) == 12);
+inline constexpr int access_read_write = 3;
+
 struct MemPoolProps {
   int allocation_type;
   int handle_types;

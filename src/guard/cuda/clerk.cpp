@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
 #include "guard/cuda/gate.hpp"
+#include "guard/cuda/spill.hpp"
 #include "guard/lock.hpp"
 #include "guard/page.hpp"
 
@@ -46,7 +48,29 @@ void stop_at_exit() {
 
 std::uint64_t look() {
   const Locked locked(working);
-  return look_after_lanes();
+  const std::uint64_t lanes = look_after_lanes(), memory = look_after_memory();
+  if (lanes == 0 || memory == 0) return lanes + memory;
+  return lanes < memory ? lanes : memory;
+}
+
+// Until the bell rings that was seen at `seen`, or the keeper asks for memory.
+void sleep_until_asked(std::uint32_t seen) {
+  constexpr int words_max = 1 + LOAM_SLICE_DEVICES_MAX;
+  futex_waitv words[words_max] = {};
+  words[0].val = seen;
+  words[0].uaddr = reinterpret_cast<std::uintptr_t>(&bell);
+  words[0].flags = FUTEX_32 | FUTEX_PRIVATE_FLAG;
+  const int count = 1 + leave_words(words + 1, words_max - 1);
+  if (count > 1) {
+    if (::syscall(SYS_futex_waitv, words, count, 0, nullptr, CLOCK_MONOTONIC) >= 0 ||
+        errno != ENOSYS)
+      return;
+    // A kernel before 5.16: asked within the time that a keeper waits.
+    const timespec time{0, 50'000'000};
+    ::syscall(SYS_futex, &bell, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, seen, &time, nullptr, 0);
+    return;
+  }
+  ::syscall(SYS_futex, &bell, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, seen, nullptr, nullptr, 0);
 }
 
 void nap(std::uint64_t ns) {
@@ -76,7 +100,7 @@ void* run(void*) {
       continue;
     }
     sleeps.store(true);
-    ::syscall(SYS_futex, &bell, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, seen, nullptr, nullptr, 0);
+    sleep_until_asked(seen);
     sleeps.store(false);
     idle_since = 0;
   }

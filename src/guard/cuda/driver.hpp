@@ -9,6 +9,11 @@
 
 // What the guard only calls.
 #define LOAM_CUDA_CALLS(X)             \
+  X(cuStreamCreate)                    \
+  X(cuMemAddressReserve)               \
+  X(cuMemAddressFree)                  \
+  X(cuMemSetAccess)                    \
+  X(cuMemGetAllocationGranularity)     \
   X(cuDeviceGetUuid)                   \
   X(cuDeviceGetUuid_v2)                \
   X(cuDeviceGetMemPool)                \

@@ -15,6 +15,7 @@
 #include "guard/cuda/charge.hpp"
 #include "guard/cuda/clerk.hpp"
 #include "guard/cuda/marks.hpp"
+#include "guard/cuda/spill.hpp"
 #include "guard/lock.hpp"
 #include "guard/page_lane.hpp"
 
@@ -331,6 +332,12 @@ void end_chunk(const Place& place, Chunk& chunk, std::uint64_t now) {
   mark_chunk(place.mine(), chunk, now);
 }
 
+void say_no_room() {
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true))
+    say("memory that went to the host finds no room on the device; still waiting");
+}
+
 }  // namespace
 
 Chunk* admit(Page& page, const Command& work) {
@@ -373,6 +380,16 @@ Chunk* admit(Page& page, const Command& work) {
     }
     if (!lane.open) {
       if (!open(place, state, now)) continue;
+      if (is_away(work.entry)) [[unlikely]] {
+        // As part of the turn: what comes back keeps the device from nobody else's work.
+        if (bring_back(page, work.entry)) {
+          lane.opened_ns = now_ns();
+        } else {
+          say_no_room();
+          become_idle(place, now_ns(), now_ns());
+        }
+        continue;
+      }
       if (is_measured(lane, state, known == 0) && !work.blocking) {
         const Undisturbing quiet;
         lane.marks.begin(work.stream, work.per_thread);
@@ -483,6 +500,26 @@ void leave_context(CUcontext context) {
     if (place.mine().open) gather(place, now_ns());
     place.mine().marks.drop_context(context);
   });
+}
+
+Quiet when_quiet(Page& page, std::uint32_t entry, void (*then)(std::uint32_t entry)) {
+  const Place places[LOAM_LANES] = {
+      {page, entry, LOAM_LANE_COMPUTE},
+      {page, entry, LOAM_LANE_TO_DEVICE},
+      {page, entry, LOAM_LANE_FROM_DEVICE},
+  };
+  for (const Place& place : places) ::pthread_mutex_lock(&place.mine().lock);
+  Quiet quiet = Quiet::yes;
+  const std::uint64_t now = now_ns();
+  for (const Place& place : places) {
+    if (!turn_is_over(place.turn(), now))
+      quiet = Quiet::no;
+    else if (quiet == Quiet::yes && !settle(place, now))
+      quiet = Quiet::not_yet;
+  }
+  if (quiet == Quiet::yes) then(entry);
+  for (const Place& place : places) ::pthread_mutex_unlock(&place.mine().lock);
+  return quiet;
 }
 
 // ---- the clerk's part ----

@@ -152,6 +152,12 @@ void waited_for_context();
 void leave_stream(CUstream stream);
 void leave_context(CUcontext context);
 
+// Calls `then` with nothing of this process on any lane of the entry and nothing let through: what
+// it sets is seen by whoever next gives work to the device (is_away()). `not_yet` where work of a
+// turn that is over has not ended; `no` where the lease has a turn.
+enum class Quiet : std::uint8_t { yes, not_yet, no };
+Quiet when_quiet(Page& page, std::uint32_t entry, void (*then)(std::uint32_t entry));
+
 // The clerk's look at all lanes; returns after how many nanoseconds to look again, 0: not before
 // something is opened.
 std::uint64_t look_after_lanes();

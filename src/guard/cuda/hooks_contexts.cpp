@@ -7,6 +7,7 @@
 #include "guard/cuda/charge.hpp"
 #include "guard/cuda/gate.hpp"
 #include "guard/cuda/nvml.hpp"
+#include "guard/cuda/spill.hpp"
 
 namespace loam::guard::cuda {
 
@@ -62,6 +63,7 @@ std::uint64_t taken_since(const UsedBefore& before) {
 // Everything that ended with a context is given back.
 void end_context(CUcontext context) {
   Page* const page = Page::of_process();
+  end_spillable_of(context);
   if (page)
     forget_all_of(
         context,

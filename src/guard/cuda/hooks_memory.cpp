@@ -2,6 +2,7 @@
 #include "guard/cuda/charge.hpp"
 #include "guard/cuda/driver.hpp"
 #include "guard/cuda/gate.hpp"
+#include "guard/cuda/spill.hpp"
 
 namespace loam::guard::cuda {
 
@@ -84,12 +85,25 @@ CUmemoryPool pool_of(CUdeviceptr address) {
                                                 : nullptr;
 }
 
+CUresult synchronize(CUstream stream, bool per_thread) {
+  const Driver* const real = driver();
+  const auto wait = per_thread ? real->cuStreamSynchronize_ptsz : real->cuStreamSynchronize;
+  return wait ? wait(stream) : cuda_not_supported;
+}
+
 // An asynchronous free of pooled memory, or of a plain allocation.
 template <class Free>
-CUresult free_async(CUdeviceptr address, Free free) {
+CUresult free_async(CUdeviceptr address, CUstream stream, bool per_thread, Free free) {
   if (const CUmemoryPool pool = pool_of(address)) {
     const CUresult fault = free();
     settle_pool(pool);
+    return fault;
+  }
+  Record spillable;
+  if (any_spillable() && find(Held::spillable, address, &spillable)) {
+    // In the stream's order: after all that is on it.
+    CUresult fault = synchronize(stream, per_thread);
+    if (fault == cuda_success) free_spillable(address, &fault);
     return fault;
   }
   return release(Held::address, address, free);
@@ -120,6 +134,12 @@ using namespace loam::guard::cuda;
 LOAM_GUARD_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
   LOAM_CUDA_REQUIRE(cuMemAlloc_v2);
   if (!address || bytes == 0) return real->cuMemAlloc_v2(address, bytes);
+  if (Page* const page = Page::of_process()) [[likely]] {
+    const int entry = entry_here(*page);
+    if (entry != not_on_page && is_to_spill(*page, static_cast<std::uint32_t>(entry), bytes))
+        [[unlikely]]
+      return allocate_spillable(*page, address, bytes);
+  }
   return allocate_at(address, bytes, LOAM_MEMORY_BUFFER,
                      [&] { return real->cuMemAlloc_v2(address, bytes); });
 }
@@ -147,6 +167,8 @@ LOAM_GUARD_EXPORT CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t b
 
 LOAM_GUARD_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
   LOAM_CUDA_REQUIRE(cuMemFree_v2);
+  if (CUresult fault = cuda_success; free_spillable(address, &fault)) [[unlikely]]
+    return fault;
   if (any_pools()) [[unlikely]]
     if (const CUmemoryPool pool = pool_of(address)) {
       const CUresult fault = real->cuMemFree_v2(address);
@@ -173,7 +195,8 @@ LOAM_GUARD_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
   }                                                                                              \
   LOAM_GUARD_EXPORT CUresult cuMemFreeAsync##suffix(CUdeviceptr address, CUstream stream) {      \
     LOAM_CUDA_REQUIRE(cuMemFreeAsync##suffix);                                                   \
-    return free_async(address, [&] { return real->cuMemFreeAsync##suffix(address, stream); });   \
+    return free_async(address, stream, per_thread,                                               \
+                      [&] { return real->cuMemFreeAsync##suffix(address, stream); });            \
   }
 LOAM_CUDA_POOLS(, false)
 LOAM_CUDA_POOLS(_ptsz, true)

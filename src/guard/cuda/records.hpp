@@ -21,6 +21,7 @@ enum class Held : std::uint8_t {
   library,
   context,
   green,
+  spillable,  // an address whose memory can go to the host; `other` is its block (spill.cpp)
 };
 
 struct Record {

@@ -46,6 +46,11 @@ CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes);
 CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t bytes, std::size_t alignment,
                              CUdeviceptr wanted, unsigned long long flags);
 CUresult cuMemAddressFree(CUdeviceptr address, std::size_t bytes);
+CUresult cuMemSetAccess(CUdeviceptr address, std::size_t bytes,
+                        const loam::guard::cuda::MemAccessDesc* access, std::size_t count);
+CUresult cuMemGetAllocationGranularity(std::size_t* bytes,
+                                       const loam::guard::cuda::MemAllocationProp* prop,
+                                       int option);
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address);
 CUresult cuMemExportToShareableHandle(void* shared, CUmemGenericAllocationHandle handle, int type,
                                       unsigned long long flags);

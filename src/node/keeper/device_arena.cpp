@@ -116,7 +116,7 @@ void DeviceArena::refresh(Nanoseconds now) {
     const Activity activity = activity_of(member);
     member.works = activity.in_flight > 0;
     member.waits = activity.wanting > 0;
-    book_.set_waiting(lease, member.waits, now);
+    book_.set_waiting(lease, member.waits && !held_back_.contains(lease), now);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,9 @@ class DeviceArena {
   // Does everything that is due; returns when to call again at the latest (never_ns: only when a
   // doorbell rings). Cost: the leases on the device times their processes.
   Nanoseconds step(Nanoseconds now);
+
+  // Leases that get no turns whatever they ask for, from the next step on.
+  void hold_back(const std::set<std::uint64_t>& leases) { held_back_ = leases; }
 
   // Whether the lease is here by this entry of its page.
   bool serves(std::uint64_t lease, std::uint32_t device) const;
@@ -111,6 +115,7 @@ class DeviceArena {
   ConcurrentBook overlaps_;
   bool concurrent_ = false;
   std::map<std::uint64_t, Member> members_;
+  std::set<std::uint64_t> held_back_;
   // The holder's; what the guests' memory says of it is for the guests.
   Nanoseconds granted_ns_ = 0;
   Nanoseconds deadline_ns_ = never_ns;

@@ -66,9 +66,8 @@ LoanParty DeviceMemory::party_of(const Member& member) const {
   party.wanted_bytes = unlimited ? 0 : std::min(load(member.book().wanted_bytes), most);
   party.lends = !unlimited && has(member.limits(), LOAM_LIMIT_LENDS);
   party.borrows = !unlimited && has(member.limits(), LOAM_LIMIT_BORROWS);
-  const bool known =
-      member.samples > 0 &&
-      static_cast<Nanoseconds>(member.samples) * sample_ns >= terms_.lend_after_ns;
+  const bool known = member.samples > 0 &&
+                     static_cast<Nanoseconds>(member.samples) * sample_ns >= terms_.lend_after_ns;
   party.expected_bytes = known ? member.phases.peak_within(samples_ahead) : party.quota_bytes;
   return party;
 }

@@ -33,6 +33,7 @@
 #include "node/keeper/device_memory.hpp"
 #include "node/keeper/lease_watch.hpp"
 #include "node/keeper/reports.hpp"
+#include "node/keeper/residence.hpp"
 
 namespace loam::node {
 
@@ -175,6 +176,7 @@ class Keeper {
   using Lane = std::pair<std::uint64_t, std::uint32_t>;  // device key, lane
   std::map<Lane, DeviceArena> arenas_;
   std::map<std::uint64_t, DeviceMemory> memories_;  // by device key
+  std::map<std::uint64_t, Residence> residences_;   // the same
   ReportWriter reports_;
   Nanoseconds idle_look_ns_ = 0;
   std::map<std::string, ino_t> refused_;  // pages that mean nothing, until made anew
@@ -191,6 +193,10 @@ void Keeper::drop(std::uint64_t id) {
   for (auto memory = memories_.begin(); memory != memories_.end();) {
     memory->second.remove(id);
     memory = memory->second.empty() ? memories_.erase(memory) : std::next(memory);
+  }
+  for (auto residence = residences_.begin(); residence != residences_.end();) {
+    residence->second.remove(id);
+    residence = residence->second.empty() ? residences_.erase(residence) : std::next(residence);
   }
   leases_.erase(id);
 }
@@ -224,6 +230,8 @@ void Keeper::adopt(const std::string& name, ino_t inode) {
     }
     for (std::uint32_t lane = 0; lane < lanes; ++lane)
       arenas_.try_emplace(Lane{key, lane}, lane).first->second.add(id, lease.page.get(), i, now);
+    residences_.try_emplace(key, options_.residence)
+        .first->second.add(id, lease.page.get(), i, now);
     memories_
         .try_emplace(key, options_.root, options_.loans,
                      [this](const KeeperReport& report) { tell(report); })
@@ -299,7 +307,9 @@ void Keeper::watch_leases(Nanoseconds now) {
 
 Nanoseconds Keeper::step(Nanoseconds now) {
   Nanoseconds next = never_ns;
+  for (auto& [key, residence] : residences_) next = std::min(next, residence.step(now));
   for (auto& [key, arena] : arenas_) {
+    arena.hold_back(residences_.at(key.first).held_back());
     next = std::min(next, arena.step(now));
     for (const HungLease& hung : arena.take_hung()) {
       KeeperReport report;

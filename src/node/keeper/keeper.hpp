@@ -13,6 +13,7 @@
 #include "node/keeper/idleness.hpp"
 #include "node/keeper/memory_loans.hpp"
 #include "node/keeper/promise.hpp"
+#include "node/keeper/residence.hpp"
 
 namespace loam::node {
 
@@ -21,6 +22,7 @@ struct KeeperOptions {
   PromiseTerms promise;
   IdleTerms idle;
   LoanTerms loans;
+  ResidenceTerms residence;
   // Called with one line about something an operator should know.
   std::function<void(const std::string&)> report = [](const std::string&) {};
 };

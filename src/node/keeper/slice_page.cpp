@@ -88,11 +88,11 @@ void fill(loam_device_limits& out, const SliceLimits& slice) {
   put(out.cap_milli, slice.cap_milli);
   put(out.lanes, slice.copy_lanes ? LOAM_LANES : 1);
   put(out.hung_ns, slice.hung_ns);
-  put(out.flags, (slice.clear_memory ? LOAM_LIMIT_CLEAR : 0u) |
-                     (slice.concurrent ? LOAM_LIMIT_CONCURRENT : 0u) |
-                     (slice.end_hung ? LOAM_LIMIT_END_HUNG : 0u) |
-                     (slice.lends ? LOAM_LIMIT_LENDS : 0u) |
-                     (slice.borrows ? LOAM_LIMIT_BORROWS : 0u));
+  put(out.flags,
+      (slice.clear_memory ? LOAM_LIMIT_CLEAR : 0u) |
+          (slice.concurrent ? LOAM_LIMIT_CONCURRENT : 0u) |
+          (slice.end_hung ? LOAM_LIMIT_END_HUNG : 0u) | (slice.lends ? LOAM_LIMIT_LENDS : 0u) |
+          (slice.borrows ? LOAM_LIMIT_BORROWS : 0u) | (slice.spills ? LOAM_LIMIT_SPILLS : 0u));
   put(out.quantum_ns, slice.quantum_ns);
   put(out.linger_ns, slice.linger_ns);
   put(out.turns, slice.turns == SliceTurns::fixed ? LOAM_TURNS_FIXED : LOAM_TURNS_DYNAMIC);
@@ -297,9 +297,12 @@ SliceUsage usage_of(const MappedPage& page, std::uint32_t index) {
   usage.borrowed_bytes = load(page.limits().device[index].borrowed_bytes);
   const std::uint32_t slots = std::min(
       __atomic_load_n(&page.counters().slots_used, __ATOMIC_SEQ_CST), LOAM_SLICE_SLOTS_MAX);
-  for (std::uint32_t slot = 0; slot < slots; ++slot)
+  for (std::uint32_t slot = 0; slot < slots; ++slot) {
+    const loam_slot_device& process = page.counters().slot[slot].device[index];
     for (std::size_t kind = 0; kind < LOAM_MEMORY_KINDS; ++kind)
-      usage.memory_by_kind[kind] += load(page.counters().slot[slot].device[index].kind_bytes[kind]);
+      usage.memory_by_kind[kind] += load(process.kind_bytes[kind]);
+    usage.spilled_bytes += load(process.spilled_bytes);
+  }
   usage.busy_ns = static_cast<std::int64_t>(load(compute.busy_ns));
   usage.launches = load(compute.commands);
   usage.to_device = copies_of(device.usage[LOAM_LANE_TO_DEVICE]);

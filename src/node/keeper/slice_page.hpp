@@ -47,6 +47,9 @@ struct SliceLimits {
   bool clear_memory = false;  // memory is cleared before the task sees it
   bool lends = false;         // memory that it does not use may be lent to those that borrow
   bool borrows = false;
+  // While it has no turn, its memory may go to the host for others' sake, and comes back with its
+  // turn. So the quotas of a device may come to more than the device has. CUDA alone.
+  bool spills = false;
   bool concurrent = false;  // leases of the device may have work in flight at the same time
 };
 
@@ -71,9 +74,10 @@ struct SliceUsage {
   std::array<std::uint64_t, LOAM_MEMORY_KINDS> memory_by_kind{};  // of memory_used_bytes
   std::uint64_t refusals = 0;  // allocations refused for the quota
   std::uint64_t lent_bytes = 0, borrowed_bytes = 0;
-  std::int64_t busy_ns = 0;     // device time used exclusively
-  std::uint64_t launches = 0;   // kernels
-  std::uint64_t transfers = 0;  // copies, fills, reads, writes, maps
+  std::uint64_t spilled_bytes = 0;  // of memory_used_bytes: in the host's memory now
+  std::int64_t busy_ns = 0;         // device time used exclusively
+  std::uint64_t launches = 0;       // kernels
+  std::uint64_t transfers = 0;      // copies, fills, reads, writes, maps
   std::uint64_t bytes_copied = 0;
   CopyUsage to_device, from_device;  // within `transfers` and `bytes_copied`
   std::uint64_t hung = 0;            // times that work did not end with its turn

@@ -1,0 +1,159 @@
+// Leases whose memory does not fit a card together: whoever has no turn goes to the host and comes
+// back with its turn, and the programs see nothing of it.
+#include <algorithm>
+#include <sstream>
+
+#include "guard_cuda/cuda_house.hpp"
+
+namespace loam::node {
+namespace {
+
+class GuardCudaSpill : public CudaHouse {
+ protected:
+  void SetUp() override {
+    CudaHouse::SetUp();
+    card().total_bytes = 100 * mib;
+  }
+  void lease_that_spills(const std::string& name, std::uint64_t bytes, int share_milli = 500) {
+    SliceLimits slice = cuda_slice(bytes, 0, share_milli);
+    slice.mode = SliceMode::burstable;
+    slice.spills = true;
+    make_page(name, {slice});
+  }
+  std::uint64_t spilled(const std::string& lease) { return usage(lease).spilled_bytes; }
+  // `lease` with 60 of the card's 100 MiB, filled.
+  std::unique_ptr<Guest> holder(const std::string& lease, int byte) {
+    auto guest = open_guest(lease);
+    EXPECT_EQ(guest->ask("alloc " + mebibytes(60)), "ok 1") << guest->errors();
+    EXPECT_EQ(guest->ask("write 1 " + std::to_string(byte)), "ok") << guest->errors();
+    return guest;
+  }
+};
+
+TEST_F(GuardCudaSpill, WhoHasNoTurnMakesRoomAndFindsItsDataAgain) {
+  lease_that_spills("a", 80 * mib);
+  lease_that_spills("b", 80 * mib);
+  start_keeper();
+  auto a = holder("a", 0xaa);
+  EXPECT_EQ(spilled("a"), 0u);
+  auto b = holder("b", 0xbb);
+  EXPECT_EQ(spilled("a"), 60 * mib);
+  EXPECT_EQ(used("a"), 60 * mib) << "what is in the host's memory is still the lease's";
+  EXPECT_EQ(card().used_bytes, 60 * mib);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(a->ask("peek 1"), "ok 170 170") << a->errors();
+    EXPECT_EQ(spilled("a"), 0u);
+    EXPECT_EQ(spilled("b"), 60 * mib);
+    EXPECT_EQ(b->ask("peek 1"), "ok 187 187") << b->errors();
+    EXPECT_EQ(spilled("b"), 0u);
+  }
+  EXPECT_EQ(a->ask("free 1"), "ok");
+  EXPECT_EQ(b->ask("free 1"), "ok");
+  EXPECT_EQ(card().used_bytes, 0u);
+  EXPECT_EQ(used("a") + used("b") + spilled("a") + spilled("b"), 0u);
+}
+
+TEST_F(GuardCudaSpill, AKernelBringsTheMemoryBackToo) {
+  lease_that_spills("a", 80 * mib);
+  lease_that_spills("b", 80 * mib);
+  start_keeper();
+  auto a = holder("a", 0xaa);
+  auto b = holder("b", 0xbb);
+  ASSERT_EQ(spilled("a"), 60 * mib);
+  EXPECT_EQ(a->ask("launch 100000 0 1"), "ok");
+  EXPECT_EQ(a->ask("sync 0"), "ok");
+  EXPECT_EQ(spilled("a"), 0u);
+  EXPECT_EQ(spilled("b"), 60 * mib);
+}
+
+TEST_F(GuardCudaSpill, MemoryInTheHostCountsForTheQuota) {
+  lease_that_spills("a", 80 * mib);
+  lease_that_spills("b", 80 * mib);
+  start_keeper();
+  auto a = holder("a", 0xaa);
+  auto b = holder("b", 0xbb);
+  ASSERT_EQ(spilled("a"), 60 * mib);
+  EXPECT_EQ(a->ask("alloc " + mebibytes(30)), "error 2");
+  EXPECT_EQ(a->ask("alloc " + mebibytes(20)), "ok 2");
+  EXPECT_EQ(used("a"), 80 * mib);
+}
+
+TEST_F(GuardCudaSpill, WhatIsFreedInTheHostIsGone) {
+  lease_that_spills("a", 80 * mib);
+  lease_that_spills("b", 80 * mib);
+  start_keeper();
+  auto a = holder("a", 0xaa);
+  auto b = holder("b", 0xbb);
+  ASSERT_EQ(spilled("a"), 60 * mib);
+  EXPECT_EQ(a->ask("free 1"), "ok");
+  EXPECT_EQ(used("a"), 0u);
+  EXPECT_EQ(spilled("a"), 0u);
+  EXPECT_EQ(a->ask("launch 100000 0 1"), "ok");
+  EXPECT_EQ(a->ask("sync 0"), "ok");
+  EXPECT_EQ(b->ask("peek 1"), "ok 187 187");
+}
+
+TEST_F(GuardCudaSpill, WhoIsKilledInTheHostLeavesNothing) {
+  lease_that_spills("a", 80 * mib);
+  lease_that_spills("b", 80 * mib);
+  start_keeper();
+  auto a = holder("a", 0xaa);
+  auto b = holder("b", 0xbb);
+  ASSERT_EQ(spilled("a"), 60 * mib);
+  a->kill();
+  EXPECT_EQ(used("a"), 0u);
+  EXPECT_EQ(spilled("a"), 0u);
+  auto again = holder("a", 0xac);
+  EXPECT_EQ(b->ask("peek 1"), "ok 187 187");
+  EXPECT_EQ(again->ask("peek 1"), "ok 172 172");
+}
+
+// Both compute without end: memory goes to and fro by stays, not by turns, and both get on.
+TEST_F(GuardCudaSpill, TwoThatNeverPauseBothGetOnAndKeepTheirData) {
+  lease_that_spills("a", 80 * mib);
+  lease_that_spills("b", 80 * mib);
+  Guest keeper({LOAM_KEEPER_PROGRAM, "--root", root_, "--stay", "1"}, {});
+  auto a = holder("a", 0xaa);
+  auto b = holder("b", 0xbb);
+  a->tell("saturate 1000000 5000");
+  b->tell("saturate 1000000 5000");
+  EXPECT_EQ(a->hear().substr(0, 2), "ok");
+  EXPECT_EQ(b->hear().substr(0, 2), "ok");
+  EXPECT_GT(usage("a").busy_ns, 500'000'000);
+  EXPECT_GT(usage("b").busy_ns, 500'000'000);
+  EXPECT_EQ(a->ask("peek 1"), "ok 170 170");
+  EXPECT_EQ(b->ask("peek 1"), "ok 187 187");
+}
+
+// The card has no room at all: a driver's own refusal, and what was saved is as it was.
+TEST_F(GuardCudaSpill, WhereNobodyCanLeaveTheDriverRefuses) {
+  make_page("rock", {cuda_slice(80 * mib, 0, 300)});
+  make_page("other", {cuda_slice(80 * mib, 0, 300)});
+  start_keeper();
+  auto rock = holder("rock", 0x11);
+  auto other = open_guest("other");
+  EXPECT_EQ(other->ask("alloc " + mebibytes(60)), "error 2");
+  EXPECT_EQ(used("other"), 0u);
+}
+
+// Memory that stays on the device: the process waits for nothing but its turn.
+TEST_F(GuardCudaSpill, AParkedProcessWakesAtOnce) {
+  lease_that_spills("a", 80 * mib);
+  start_keeper();
+  auto a = holder("a", 0xaa);
+  std::vector<long> took_us;
+  for (int i = 0; i < 7; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(80));  // beyond the keeper's patience
+    std::istringstream said(a->ask("timed_launch 1000000"));
+    std::string ok;
+    long us = 0;
+    said >> ok >> us;
+    ASSERT_EQ(ok, "ok");
+    took_us.push_back(us);
+  }
+  std::sort(took_us.begin(), took_us.end());
+  EXPECT_LT(took_us[3], 1000 + 10'000);
+}
+
+}  // namespace
+}  // namespace loam::node
