@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "guard_cuda/cuda_house.hpp"
+#include "node/keeper/reports.hpp"
 
 namespace loam::node {
 namespace {
@@ -134,6 +135,39 @@ TEST_F(GuardCudaSpill, WhereNobodyCanLeaveTheDriverRefuses) {
   auto other = open_guest("other");
   EXPECT_EQ(other->ask("alloc " + mebibytes(60)), "error 2");
   EXPECT_EQ(used("other"), 0u);
+}
+
+// The keeper's policy for who leaves its device unused: told, its memory gone, back with its work,
+// and gone again after it.
+TEST_F(GuardCudaSpill, WhoIdlesForLongIsParkedByPolicy) {
+  SliceLimits slice = cuda_slice(80 * mib, 0, 500);
+  slice.spills = true;
+  slice.when_idle = WhenIdle::park;
+  make_page("a", {slice});
+  slice.when_idle = WhenIdle::end;
+  make_page("b", {slice});
+  Guest keeper({LOAM_KEEPER_PROGRAM, "--root", root_, "--idle-after", "1"}, {});
+  auto a = holder("a", 0xaa);
+  const auto is_spilled_within_s = [&](int seconds) {
+    for (int i = 0; i < seconds * 100 && spilled("a") == 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return spilled("a") == 60 * mib;
+  };
+  EXPECT_TRUE(is_spilled_within_s(20));
+  EXPECT_EQ(card().used_bytes, 0u);
+  EXPECT_EQ(a->ask("peek 1"), "ok 170 170");
+  EXPECT_EQ(spilled("a"), 0u);
+  EXPECT_TRUE(is_spilled_within_s(20));
+  std::vector<KeeperReport> of_a, of_b;
+  const auto reports = ReportReader(root_).read();
+  ASSERT_TRUE(reports.ok());
+  for (const KeeperReport& report : reports.value())
+    if (report.kind == ReportKind::idle) (report.lease == "a" ? of_a : of_b).push_back(report);
+  ASSERT_FALSE(of_a.empty());
+  EXPECT_EQ(of_a.front().bytes, 60 * mib);
+  EXPECT_FALSE(of_a.front().end);
+  ASSERT_EQ(of_b.size(), 1u);
+  EXPECT_TRUE(of_b.front().end);
 }
 
 // Memory that stays on the device: the process waits for nothing but its turn.

@@ -167,6 +167,7 @@ class Keeper {
   void drop_torn();
   Nanoseconds step(Nanoseconds now);
   void watch_leases(Nanoseconds now);
+  KeeperReport act_on_idle(KeeperReport report, std::uint64_t id, const loam_device_limits& limits);
   void tell(KeeperReport report);
   void wait(const std::vector<std::uint32_t>& bells, std::uint32_t changes, Nanoseconds until);
 
@@ -230,8 +231,9 @@ void Keeper::adopt(const std::string& name, ino_t inode) {
     }
     for (std::uint32_t lane = 0; lane < lanes; ++lane)
       arenas_.try_emplace(Lane{key, lane}, lane).first->second.add(id, lease.page.get(), i, now);
-    residences_.try_emplace(key, options_.residence)
-        .first->second.add(id, lease.page.get(), i, now);
+    ResidenceTerms residence = options_.residence;
+    residence.park_again_ns = options_.idle.look_ns();
+    residences_.try_emplace(key, residence).first->second.add(id, lease.page.get(), i, now);
     memories_
         .try_emplace(key, options_.root, options_.loans,
                      [this](const KeeperReport& report) { tell(report); })
@@ -293,6 +295,22 @@ void Keeper::tell(KeeperReport report) {
     options_.report(to_text(told.error()));
 }
 
+// What the device's limits say about a lease that idles. Returns the report with what was done.
+KeeperReport Keeper::act_on_idle(KeeperReport report, std::uint64_t id,
+                                 const loam_device_limits& limits) {
+  const bool idle = report.kind == ReportKind::idle;
+  if (!idle && report.kind != ReportKind::active) return report;
+  const std::uint32_t flags = __atomic_load_n(&limits.flags, __ATOMIC_SEQ_CST);
+  const auto residence = residences_.find(limits.device_key);
+  if ((flags & LOAM_LIMIT_PARK_IDLE) != 0 && residence != residences_.end()) {
+    residence->second.park(id, idle);
+    const bool spills = (flags & LOAM_LIMIT_SPILLS) != 0;
+    report.bytes = idle && spills ? residence->second.resident_bytes(id) : 0;
+  }
+  report.end = idle && (flags & LOAM_LIMIT_END_IDLE) != 0;
+  return report;
+}
+
 void Keeper::watch_leases(Nanoseconds now) {
   for (auto& [id, lease] : leases_)
     for (std::uint32_t i = 0; i < lease.watches.size(); ++i) {
@@ -300,7 +318,9 @@ void Keeper::watch_leases(Nanoseconds now) {
           arenas_.find(Lane{lease.page->limits().device[i].device_key, LOAM_LANE_COMPUTE});
       if (arena == arenas_.end() || !arena->second.serves(id, i)) continue;
       lease.watches[i].note(arena->second.standing(id), now,
-                            [this](const KeeperReport& report) { tell(report); });
+                            [this, id = id, &page = *lease.page, i](const KeeperReport& report) {
+                              tell(act_on_idle(report, id, page.limits().device[i]));
+                            });
     }
   if (now >= idle_look_ns_) idle_look_ns_ = now + options_.idle.look_ns();
 }

@@ -31,8 +31,9 @@ struct KeeperReport {
   // CLOCK_BOOTTIME. Of a shortfall the whole window; else both when it was noticed.
   std::int64_t from_ns = 0, until_ns = 0;
   std::int64_t owed_ns = 0, used_ns = 0, missing_ns = 0;  // of a shortfall
-  std::uint64_t bytes = 0;                                // of reclaim and overdue: above the quota
-  bool end = false;  // of hung and overdue: its task is to be ended
+  // Of reclaim and overdue: above the quota. Of idle: asked to go to the host.
+  std::uint64_t bytes = 0;
+  bool end = false;  // of hung, overdue and idle: its task is to be ended
 
   friend bool operator==(const KeeperReport&, const KeeperReport&) = default;
 };

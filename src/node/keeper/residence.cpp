@@ -108,6 +108,40 @@ Nanoseconds Residence::hold_back(Nanoseconds now) {
   return next;
 }
 
+void Residence::ask_to_leave(Member& member, Nanoseconds now) {
+  member.asked_ns = now;
+  wake(member.counters().leave);
+}
+
+void Residence::park(std::uint64_t lease, bool parked) {
+  const auto entry = members_.find(lease);
+  if (entry == members_.end()) return;
+  Member& member = entry->second;
+  member.parked = parked;
+  if (parked && member.spills && !member.holds && member.resident_bytes > 0)
+    ask_to_leave(member, member.active_ns);
+}
+
+std::uint64_t Residence::resident_bytes(std::uint64_t lease) const {
+  const auto entry = members_.find(lease);
+  return entry == members_.end() ? 0 : entry->second.resident_bytes;
+}
+
+// Parked leases that came back for some work and are done with it.
+Nanoseconds Residence::park_again(Nanoseconds now) {
+  Nanoseconds next = schedule::never_ns;
+  for (auto& [lease, member] : members_) {
+    // Asked since it last did anything: what is still there cannot leave.
+    if (!member.parked || !member.spills || member.asked_ns >= member.active_ns) continue;
+    const Nanoseconds due = member.active_ns + terms_.park_again_ns;
+    if (now < due || member.holds)
+      next = std::min(next, std::max(due, now + ask_again_ns));
+    else
+      ask_to_leave(member, now);
+  }
+  return next;
+}
+
 void Residence::ask_one_to_leave(std::uint64_t for_whom, Nanoseconds now) {
   Member* chosen = nullptr;
   const auto rank = [](const Member& member) {
@@ -119,9 +153,7 @@ void Residence::ask_one_to_leave(std::uint64_t for_whom, Nanoseconds now) {
     if (may_stay(member, members_.at(for_whom), now) && !members_.at(for_whom).holds) continue;
     if (!chosen || rank(member) < rank(*chosen)) chosen = &member;
   }
-  if (!chosen) return;
-  chosen->asked_ns = now;
-  wake(chosen->counters().leave);
+  if (chosen) ask_to_leave(*chosen, now);
 }
 
 Nanoseconds Residence::step(Nanoseconds now) {
@@ -139,7 +171,7 @@ Nanoseconds Residence::step(Nanoseconds now) {
     if (look(member, now)) short_of_room.insert(lease);
   const Nanoseconds next = hold_back(now);
   for (const std::uint64_t lease : short_of_room) ask_one_to_leave(lease, now);
-  return next;
+  return std::min(next, park_again(now));
 }
 
 }  // namespace loam::node

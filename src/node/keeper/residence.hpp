@@ -19,6 +19,8 @@ using schedule::Nanoseconds;
 struct ResidenceTerms {
   // How long one that came back stays, of two with equal shares: long against copying its memory.
   Nanoseconds stay_ns = 2'000'000'000;
+  // A parked lease that worked a little is parked again after so long without work.
+  Nanoseconds park_again_ns = 30'000'000'000;
 };
 
 class Residence {
@@ -29,6 +31,12 @@ class Residence {
   void add(std::uint64_t lease, const MappedPage* page, std::uint32_t device, Nanoseconds now);
   void remove(std::uint64_t lease) { members_.erase(lease); }
   bool empty() const { return members_.empty(); }
+
+  // The lease idles for long (or does not any more): what of its memory may spill goes to the host
+  // now, and again whenever it was used and `park_again_ns` have passed without work.
+  void park(std::uint64_t lease, bool parked);
+  // Of its memory, what is on the device, as of the last step.
+  std::uint64_t resident_bytes(std::uint64_t lease) const;
 
   // Does what is due; returns when to call again at the latest. Call before the device's arenas.
   // Cost: the leases on the device times their processes, where any of them may spill; else the
@@ -43,6 +51,7 @@ class Residence {
     std::uint32_t device = 0;
     bool spills = false, holds = false, active = false, is_short = false;  // at the last step
     std::uint64_t spilled_bytes = 0, resident_bytes = 0;
+    bool parked = false;
     Nanoseconds came_ns = 0;  // back to the device
     Nanoseconds active_ns = 0;
     Nanoseconds had_turn_ns = 0;
@@ -56,6 +65,8 @@ class Residence {
   bool may_stay(const Member& member, const Member& other, Nanoseconds now) const;
   Nanoseconds stays_until(const Member& member, const Member& other) const;
   Nanoseconds hold_back(Nanoseconds now);
+  Nanoseconds park_again(Nanoseconds now);
+  static void ask_to_leave(Member& member, Nanoseconds now);
   void ask_one_to_leave(std::uint64_t for_whom, Nanoseconds now);
 
   ResidenceTerms terms_;

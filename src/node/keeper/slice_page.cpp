@@ -92,7 +92,9 @@ void fill(loam_device_limits& out, const SliceLimits& slice) {
       (slice.clear_memory ? LOAM_LIMIT_CLEAR : 0u) |
           (slice.concurrent ? LOAM_LIMIT_CONCURRENT : 0u) |
           (slice.end_hung ? LOAM_LIMIT_END_HUNG : 0u) | (slice.lends ? LOAM_LIMIT_LENDS : 0u) |
-          (slice.borrows ? LOAM_LIMIT_BORROWS : 0u) | (slice.spills ? LOAM_LIMIT_SPILLS : 0u));
+          (slice.borrows ? LOAM_LIMIT_BORROWS : 0u) | (slice.spills ? LOAM_LIMIT_SPILLS : 0u) |
+          (slice.when_idle == WhenIdle::park ? LOAM_LIMIT_PARK_IDLE : 0u) |
+          (slice.when_idle == WhenIdle::end ? LOAM_LIMIT_END_IDLE : 0u));
   put(out.quantum_ns, slice.quantum_ns);
   put(out.linger_ns, slice.linger_ns);
   put(out.turns, slice.turns == SliceTurns::fixed ? LOAM_TURNS_FIXED : LOAM_TURNS_DYNAMIC);

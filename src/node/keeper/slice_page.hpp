@@ -25,6 +25,10 @@ enum class SliceMode { strict, burstable };
 // For tasks of predictable length, or for short ones of unknown length (schedule/quantum.hpp).
 enum class SliceTurns { fixed, dynamic };
 
+// What is done about a lease that leaves its device unused for long: only told; parked, its memory
+// going to the host where it may spill, until it works again; or to be ended.
+enum class WhenIdle { report, park, end };
+
 // One device of the slice.
 struct SliceLimits {
   std::uint64_t device_key = 0;  // opencl_device_key()
@@ -50,6 +54,7 @@ struct SliceLimits {
   // While it has no turn, its memory may go to the host for others' sake, and comes back with its
   // turn. So the quotas of a device may come to more than the device has. CUDA alone.
   bool spills = false;
+  WhenIdle when_idle = WhenIdle::report;
   bool concurrent = false;  // leases of the device may have work in flight at the same time
 };
 

@@ -147,6 +147,41 @@ TEST_F(ResidenceTest, WhoCameBackStaysForItsPartAndTheOtherWaits) {
   EXPECT_TRUE(residence_.held_back().empty());
 }
 
+TEST_F(ResidenceTest, AParkedLeaseGoesAtOnceAndAgainAfterALittleWork) {
+  Member& a = join("a");
+  step();
+  residence_.park(0, true);
+  EXPECT_EQ(asked(a), 1u);
+  process(a).spilled_bytes = 60 * mib;
+  EXPECT_EQ(step(3600 * 1000 * ms), schedule::never_ns)
+      << "nothing more is asked of who does nothing";
+  EXPECT_EQ(asked(a), 1u);
+  // It comes back for some work.
+  process(a).spilled_bytes = 0;
+  process(a).lane[0].in_flight = 1;
+  step();
+  process(a).lane[0].in_flight = 0;
+  const Nanoseconds next = step();
+  EXPECT_EQ(asked(a), 1u) << "a short pause parks nobody";
+  EXPECT_LE(next, now_ + 30'000 * ms);
+  step(30'000 * ms);
+  EXPECT_EQ(asked(a), 2u);
+  residence_.park(0, false);
+  process(a).lane[0].in_flight = 1;
+  step();
+  process(a).lane[0].in_flight = 0;
+  step(60'000 * ms);
+  EXPECT_EQ(asked(a), 2u) << "it is not parked any more";
+}
+
+TEST_F(ResidenceTest, WhatMayNotSpillIsNotParked) {
+  Member& a = join("a", false);
+  step();
+  residence_.park(0, true);
+  step(60'000 * ms);
+  EXPECT_EQ(asked(a), 0u);
+}
+
 TEST_F(ResidenceTest, WhoIdlesIsNotStayedFor) {
   Member& a = join("a");
   Member& b = join("b");
