@@ -87,6 +87,8 @@ class Arena : public ::testing::Test {
     root_ = name;
   }
   void TearDown() override {
+    // A keeper that looks again at once, again and again, takes a processor from the programs.
+    EXPECT_LE(hasty_, 3 + steps_ / 50) << "of " << steps_ << " looks";
     players_.clear();
     std::filesystem::remove_all(root_);
   }
@@ -117,6 +119,8 @@ class Arena : public ::testing::Test {
         for (auto& player : players_) player->act(now_);
         const Nanoseconds due = arena_.step(now_);
         if (due > now_) next = std::min(next, due);
+        ++steps_;
+        hasty_ += due > now_ && due < now_ + ms / 100;
       }
       look();
       const auto running = std::count_if(players_.begin(), players_.end(),
@@ -135,6 +139,7 @@ class Arena : public ::testing::Test {
   DeviceArena arena_{LOAM_LANE_COMPUTE};
   std::vector<std::unique_ptr<Player>> players_;
   std::ptrdiff_t most_at_once_ = 0;
+  std::int64_t steps_ = 0, hasty_ = 0;
 };
 
 TEST_F(Arena, WeightsDivideWhatNobodyWasPromised) {
