@@ -398,6 +398,40 @@ FAKE_EXPORT CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
   }
   return any ? cuda_success : cuda_invalid_value;
 }
+// ---- questions about addresses ----
+
+namespace {
+// A device's memory behind the address, as a driver knows it.
+bool is_memory(CUdeviceptr address) {
+  bool has_memory = false;
+  if (is_reserved(address, &has_memory)) return has_memory;
+  return find_placed(address).owner != Owner::none;
+}
+}  // namespace
+
+FAKE_EXPORT CUresult cuPointerGetAttribute(void* value, int attribute, CUdeviceptr address) {
+  FAKE_CALL();
+  constexpr int memory_type = 2;
+  if (!value || attribute != memory_type || !is_memory(address)) return cuda_invalid_value;
+  const unsigned device_memory = memory_device;
+  std::memcpy(value, &device_memory, sizeof device_memory);
+  return cuda_success;
+}
+FAKE_EXPORT CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** values,
+                                            CUdeviceptr address) {
+  for (unsigned i = 0; i < count; ++i)
+    if (const CUresult fault = cuPointerGetAttribute(values[i], attributes[i], address); fault != 0)
+      return fault;
+  return cuda_success;
+}
+FAKE_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes,
+                                             CUdeviceptr address) {
+  FAKE_CALL();
+  if (!is_memory(address)) return cuda_invalid_value;
+  if (base) *base = address;
+  if (bytes) *bytes = find_placed(address).bytes;
+  return cuda_success;
+}
 FAKE_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle,
                                                  void* address) {
   FAKE_CALL();

@@ -86,7 +86,8 @@ using namespace loam::guard::cuda;
   X(cuMemcpyHtoD_v2, "cuMemcpyHtoD")                            \
   X(cuMemcpyDtoH_v2, "cuMemcpyDtoH")                            \
   X(cuMemcpyHtoDAsync_v2, "cuMemcpyHtoDAsync")                  \
-  X(cuMemsetD8_v2, "cuMemsetD8")
+  X(cuMemsetD8_v2, "cuMemsetD8")                                \
+  X(cuPointerGetAttribute, "cuPointerGetAttribute")
 
 struct Api {
 #define MEMBER(symbol, name) decltype(&::symbol) symbol = nullptr;
@@ -280,6 +281,11 @@ std::string Guest::contents(const std::string& verb, std::uint64_t a, std::uint6
     if (fault == cuda_success) fault = cu.cuMemcpyDtoH_v2(&ends[1], what.value + what.size - 1, 1);
     return fault == cuda_success ? "ok " + std::to_string(ends[0]) + " " + std::to_string(ends[1])
                                  : answer(fault);
+  }
+  if (verb == "pointer") {  // what the driver says the memory behind it is
+    unsigned type = 0;
+    const CUresult fault = cu.cuPointerGetAttribute(&type, 2, things.at(static_cast<int>(a)).value);
+    return fault == cuda_success ? "ok " + std::to_string(type) : answer(fault);
   }
   if (verb == "timed_launch") {  // one kernel of `a` ns, waited for: microseconds that took
     const auto began = std::chrono::steady_clock::now();

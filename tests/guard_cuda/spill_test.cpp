@@ -67,6 +67,19 @@ TEST_F(GuardCudaSpill, AKernelBringsTheMemoryBackToo) {
   EXPECT_EQ(spilled("b"), 60 * mib);
 }
 
+TEST_F(GuardCudaSpill, AQuestionAboutAnAddressIsAnsweredAsIfNothingHadMoved) {
+  lease_that_spills("a", 80 * mib);
+  lease_that_spills("b", 80 * mib);
+  start_keeper();
+  auto a = holder("a", 0xaa);
+  ASSERT_EQ(a->ask("pointer 1"), "ok 2");
+  auto b = holder("b", 0xbb);
+  ASSERT_EQ(spilled("a"), 60 * mib);
+  EXPECT_EQ(a->ask("pointer 1"), "ok 2");
+  // What others hold is no bound to who can make them leave.
+  EXPECT_EQ(b->ask("info"), "ok " + mebibytes(20) + " " + mebibytes(80));
+}
+
 TEST_F(GuardCudaSpill, MemoryInTheHostCountsForTheQuota) {
   lease_that_spills("a", 80 * mib);
   lease_that_spills("b", 80 * mib);

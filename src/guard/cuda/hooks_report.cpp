@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "guard/cuda/charge.hpp"
+#include "guard/cuda/spill.hpp"
 
 using namespace loam::guard;
 using namespace loam::guard::cuda;
@@ -20,7 +21,13 @@ LOAM_GUARD_EXPORT CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total
   const std::uint64_t used =
       __atomic_load_n(&page->counters().device[here.entry].memory.used, __ATOMIC_SEQ_CST);
   const std::uint64_t left = quota == LOAM_SLICE_NO_LIMIT ? quota : quota > used ? quota - used : 0;
-  if (free) *free = std::min<std::uint64_t>(*free, left);
+  // Where others' memory can leave, what they hold now is no bound.
+  const bool spills = (__atomic_load_n(&page->limits().device[here.entry].flags, __ATOMIC_RELAXED) &
+                       LOAM_LIMIT_SPILLS) != 0;
+  if (free && spills && total)
+    *free = std::min<std::uint64_t>(*total, left);
+  else if (free)
+    *free = std::min<std::uint64_t>(*free, left);
   if (total) *total = std::min<std::uint64_t>(*total, quota);
   return fault;
 }
@@ -36,4 +43,23 @@ LOAM_GUARD_EXPORT CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice devi
   if (entry == not_on_page) return fault;
   *bytes = std::min<std::uint64_t>(*bytes, loam_quota_bytes(&page->limits().device[entry]));
   return fault;
+}
+
+// Questions about addresses: the driver knows nothing of those whose memory is in the host's.
+LOAM_GUARD_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes,
+                                                   CUdeviceptr address) {
+  LOAM_CUDA_REQUIRE(cuMemGetAddressRange_v2);
+  return call_with_memory([&] { return real->cuMemGetAddressRange_v2(base, bytes, address); });
+}
+
+LOAM_GUARD_EXPORT CUresult cuPointerGetAttribute(void* value, int attribute, CUdeviceptr address) {
+  LOAM_CUDA_REQUIRE(cuPointerGetAttribute);
+  return call_with_memory([&] { return real->cuPointerGetAttribute(value, attribute, address); });
+}
+
+LOAM_GUARD_EXPORT CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** values,
+                                                  CUdeviceptr address) {
+  LOAM_CUDA_REQUIRE(cuPointerGetAttributes);
+  return call_with_memory(
+      [&] { return real->cuPointerGetAttributes(count, attributes, values, address); });
 }

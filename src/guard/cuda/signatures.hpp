@@ -85,6 +85,10 @@ CUresult cuDeviceGetUuid_v2(loam::guard::cuda::Uuid* uuid, CUdevice device);
 CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice device);
 CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device);
 CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total);
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address);
+CUresult cuPointerGetAttribute(void* value, int attribute, CUdeviceptr address);
+CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** values,
+                                CUdeviceptr address);
 CUresult cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device);
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device);
 CUresult cuCtxCreate_v3(CUcontext* context, void* affinity, int count, unsigned flags,

@@ -351,6 +351,21 @@ bool bring_back(Page& page, std::uint32_t entry) {
   return all;
 }
 
+CUresult call_with_memory_through(DriverCall call, void* closure) {
+  Page* const page = Page::of_process();
+  for (std::uint32_t entry = 0; page && entry < page->device_count(); ++entry) {
+    if (!is_away(entry)) continue;
+    Command question;
+    question.entry = entry;
+    question.kind.exact = question.kind.like = kind_of(0xa5ull << 56);
+    question.blocking = true;
+    question.guess_ns = 1000;
+    question.what = Work::none;
+    return submit(*page, question, [&] { return call(closure); });
+  }
+  return call(closure);
+}
+
 std::uint64_t look_after_memory() {
   Page* const page = any_spillable() ? Page::of_process() : nullptr;
   if (!page) return 0;
