@@ -139,6 +139,27 @@ TEST_F(GuardCudaSpill, TwoThatNeverPauseBothGetOnAndKeepTheirData) {
   EXPECT_EQ(b->ask("peek 1"), "ok 187 187");
 }
 
+// While memory goes and comes one of the two is killed, at a moment that differs each time: the
+// other finds its data, and the dead leave nothing.
+TEST_F(GuardCudaSpill, WhoIsKilledAtAnyMomentHarmsNobody) {
+  lease_that_spills("a", 80 * mib);
+  lease_that_spills("b", 80 * mib);
+  start_keeper();
+  auto b = holder("b", 0xbb);
+  for (int round = 0; round < 12; ++round) {
+    auto a = open_guest("a");
+    ASSERT_EQ(a->ask("alloc " + mebibytes(60)), "ok 1") << a->errors();
+    a->tell("saturate 300000 5000");
+    b->tell("peek 1");
+    std::this_thread::sleep_for(std::chrono::microseconds(2500 * round));
+    a->kill();
+    ASSERT_TRUE(b->hears_within(20'000)) << "round " << round << ": " << b->errors();
+    EXPECT_EQ(b->hear(), "ok 187 187") << "round " << round << ": " << b->errors();
+    EXPECT_EQ(used("a"), 0u);
+    EXPECT_EQ(spilled("a"), 0u);
+  }
+}
+
 // The card has no room at all: a driver's own refusal, and what was saved is as it was.
 TEST_F(GuardCudaSpill, WhereNobodyCanLeaveTheDriverRefuses) {
   make_page("rock", {cuda_slice(80 * mib, 0, 300)});
