@@ -202,8 +202,8 @@ Nanoseconds DeviceArena::watch_holder(Nanoseconds now) {
                                  : used         ? book_.patience_ns(*book_.holder())
                                                 : first_use_ns;
     const Nanoseconds until = (used ? activity.idle_since_ns : granted_ns_) + patience;
-    if (now < until)
-      return std::min({until, deadline_ns_, rival_ns > now ? rival_ns : schedule::never_ns});
+    // Whoever idles at its turn's end asks for the next one itself; only a rival has it taken back.
+    if (now < until) return std::min(until, rival_ns > now ? rival_ns : deadline_ns_);
     if (!used) check_dead(member, now);
   }
   if (expired || activity.in_flight == 0) {
