@@ -35,6 +35,8 @@ log_level = "debug"
 turn_quantum = "5ms"
 hung_after = "30s"
 hung_action = "end"
+spill_memory = true
+when_idle = "park"
 lend_memory = true
 concurrent_kernels = true
 snapshot_every = 10
@@ -54,6 +56,8 @@ role = "finance"
   EXPECT_EQ(config->turn_quantum, Duration{5});
   EXPECT_EQ(config->hung_after, Duration::seconds(30));
   EXPECT_EQ(config->hung_action, "end");
+  EXPECT_TRUE(config->spill_memory);
+  EXPECT_EQ(config->when_idle, "park");
   EXPECT_TRUE(config->lend_memory);
   EXPECT_TRUE(config->concurrent_kernels);
   ASSERT_EQ(config->users.size(), 2u);
@@ -73,6 +77,7 @@ TEST(Config, RefusesWhatIsOddAndSaysWhere) {
       {"sandbox = \"chroot\"", "one of auto, bubblewrap, none"},
       {"turn_quantum = \"fast\"", "length of time"},
       {"hung_action = \"shout\"", "one of"},
+      {"when_idle = \"sleep\"", "one of"},
       {"lend_memory = \"yes\"", "true or false"},
       {"mounts = \"/data\"", "list of texts"},
       {"mounts = [1]", "list of texts"},

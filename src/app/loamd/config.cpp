@@ -226,6 +226,8 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
   top.one_of("hung_action", config.hung_action, {"ignore", "report", "end"});
   top.yes_or_no("concurrent_kernels", config.concurrent_kernels);
   top.yes_or_no("lend_memory", config.lend_memory);
+  top.yes_or_no("spill_memory", config.spill_memory);
+  top.one_of("when_idle", config.when_idle, {"report", "park", "end"});
   top.number("snapshot_every", config.snapshot_every, 1, 1'000'000'000);
   top.tables("user", [&](const toml::table& user) { return read_user(user, origin, config); });
   LOAM_CHECK(top.finish());

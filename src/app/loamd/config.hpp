@@ -41,7 +41,9 @@ struct Config {
   Duration hung_after = Duration::seconds(60);  // device work that runs on after its turn hangs
   std::string hung_action = "report";           // ignore, report, end: of the task whose it is
   bool concurrent_kernels = false;  // leases of a device that is no CPU may overlap, not take turns
-  bool lend_memory = false;  // idle device memory to spot tasks, called back when it is wanted
+  bool lend_memory = false;   // idle device memory to spot tasks, called back when it is wanted
+  bool spill_memory = false;  // CUDA: memory of a lease without a turn may go to the host
+  std::string when_idle = "report";      // report, park, end: a lease that leaves its device unused
   std::int64_t snapshot_every = 50'000;  // journal records between snapshots
   std::vector<UserAccess> users;
 };

@@ -13,8 +13,7 @@ namespace {
 const Actor node_actor{"loam", "node"};
 constexpr std::int64_t share_window_ns = 10'000'000'000;  // "lately" in a measured share
 constexpr std::int64_t bytes_per_mib = 1024 * 1024;
-constexpr Duration lent_memory_grace =
-    Duration::seconds(30);                                   // with the notice: what an owner waits
+constexpr Duration early_end_grace = Duration::seconds(30);  // with the notice: what an owner waits
 constexpr Duration attempts_kept = Duration::hours(24 * 7);  // with their logs, after the end
 
 struct AttemptIds {
@@ -173,6 +172,7 @@ void NodeExecutor::heed(const node::KeeperReport& report) {
       return;
     case node::ReportKind::idle:
       spdlog::info("the lease {} leaves its device unused", report.lease);
+      if (report.end) end_early(report, "it leaves its device unused");
       return;
     case node::ReportKind::active:
       spdlog::info("the lease {} uses its device again", report.lease);
@@ -182,17 +182,20 @@ void NodeExecutor::heed(const node::KeeperReport& report) {
                    report.bytes);
       return;
     case node::ReportKind::hung:
+      return end_early(report, "its device work hangs");
     case node::ReportKind::overdue:
-      break;
+      return end_early(report, "it did not give lent memory back");
   }
-  const bool hung = report.kind == node::ReportKind::hung;
-  const char* const why = hung ? "its device work hangs" : "it did not give lent memory back";
+}
+
+void NodeExecutor::end_early(const node::KeeperReport& report, const char* why) {
   spdlog::warn("the lease {}: {}", report.lease, why);
   const std::string attempt = attempt_of(report.lease);
   if (!report.end || attempt.empty()) return;
-  // What hangs cannot save itself; who borrowed can, and has its grace.
-  const auto ended = hung ? supervisor_->kill(attempt, why)
-                          : supervisor_->stop(attempt, lent_memory_grace.ms, why);
+  // What hangs cannot save itself; who borrowed or idles can, and has its grace.
+  const auto ended = report.kind == node::ReportKind::hung
+                         ? supervisor_->kill(attempt, why)
+                         : supervisor_->stop(attempt, early_end_grace.ms, why);
   if (!ended) spdlog::warn("cannot end {}: {}", attempt, to_text(ended.error()));
 }
 
@@ -262,6 +265,15 @@ void NodeExecutor::launch(const engine::State& state, const engine::LaunchEffect
   });
 }
 
+namespace {
+
+node::WhenIdle when_idle(const std::string& setting) {
+  if (setting == "park") return node::WhenIdle::park;
+  return setting == "end" ? node::WhenIdle::end : node::WhenIdle::report;
+}
+
+}  // namespace
+
 Result<std::vector<node::SliceLimits>> NodeExecutor::limits_of(
     const std::vector<WantedSlice>& slices, node::LaunchOrder& order) const {
   std::vector<node::SliceLimits> limits;
@@ -301,6 +313,8 @@ Result<std::vector<node::SliceLimits>> NodeExecutor::limits_of(
     limit.concurrent = config_.concurrent_kernels && !handle->is_cpu;
     limit.lends = config_.lend_memory && !wanted.spot;
     limit.borrows = config_.lend_memory && wanted.spot;
+    limit.spills = config_.spill_memory && !handle->is_cpu;
+    limit.when_idle = when_idle(config_.when_idle);
     limit.quantum_ns = config_.turn_quantum.ms * 1'000'000;
     limits.push_back(limit);
   }

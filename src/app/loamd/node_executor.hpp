@@ -90,6 +90,8 @@ class NodeExecutor final : public engine::Executor {
   void read_keeper_reports();
   std::chrono::milliseconds report_pause();
   void heed(const node::KeeperReport& report);
+  // Ends the attempt where the report asks for it.
+  void end_early(const node::KeeperReport& report, const char* why);
   // The attempt of a lease that is there; empty where none is.
   std::string attempt_of(std::string_view lease) const;
   // Leases that run according to the engine and of which nothing is on disk.
