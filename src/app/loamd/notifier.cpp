@@ -126,6 +126,11 @@ void Notifier::send(const std::string& name, const std::string& json,
 }
 
 void Notifier::run() {
+  // A program that leaves without reading ends nobody: the write fails instead.
+  sigset_t no_reader;
+  sigemptyset(&no_reader);
+  sigaddset(&no_reader, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &no_reader, nullptr);
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const auto next =
