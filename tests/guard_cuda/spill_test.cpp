@@ -80,6 +80,29 @@ TEST_F(GuardCudaSpill, AQuestionAboutAnAddressIsAnsweredAsIfNothingHadMoved) {
   EXPECT_EQ(b->ask("info"), "ok " + mebibytes(20) + " " + mebibytes(80));
 }
 
+TEST_F(GuardCudaSpill, AQuestionIsAboutTheDeviceWhoseMemoryIsAtTheAddress) {
+  card(1).total_bytes = 100 * mib;
+  for (const char* lease : {"a", "b"}) {
+    std::vector<SliceLimits> slices{cuda_slice(80 * mib, 0, 500), cuda_slice(80 * mib, 1, 500)};
+    for (SliceLimits& slice : slices) slice.spills = true;
+    make_page(lease, slices);
+  }
+  start_keeper();
+  auto a = start_cuda_guest("a");
+  auto b = start_cuda_guest("b");
+  for (Guest* guest : {a.get(), b.get()}) {
+    for (const char* device : {"0", "1"}) {
+      ASSERT_EQ(guest->ask(std::string("open ") + device), "ok") << guest->errors();
+      ASSERT_EQ(guest->ask("alloc " + mebibytes(60)).substr(0, 3), "ok ") << guest->errors();
+    }
+  }
+  ASSERT_EQ(usage("a", 0).spilled_bytes, 60 * mib);
+  ASSERT_EQ(usage("a", 1).spilled_bytes, 60 * mib);
+  EXPECT_EQ(a->ask("pointer 2"), "ok 2") << a->errors();
+  EXPECT_EQ(usage("a", 0).spilled_bytes, 60 * mib) << "nobody asked for what is on this device";
+  EXPECT_EQ(a->ask("pointer 1"), "ok 2") << a->errors();
+}
+
 TEST_F(GuardCudaSpill, MemoryInTheHostCountsForTheQuota) {
   lease_that_spills("a", 80 * mib);
   lease_that_spills("b", 80 * mib);

@@ -49,17 +49,19 @@ LOAM_GUARD_EXPORT CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice devi
 LOAM_GUARD_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes,
                                                    CUdeviceptr address) {
   LOAM_CUDA_REQUIRE(cuMemGetAddressRange_v2);
-  return call_with_memory([&] { return real->cuMemGetAddressRange_v2(base, bytes, address); });
+  return call_with_memory(address,
+                          [&] { return real->cuMemGetAddressRange_v2(base, bytes, address); });
 }
 
 LOAM_GUARD_EXPORT CUresult cuPointerGetAttribute(void* value, int attribute, CUdeviceptr address) {
   LOAM_CUDA_REQUIRE(cuPointerGetAttribute);
-  return call_with_memory([&] { return real->cuPointerGetAttribute(value, attribute, address); });
+  return call_with_memory(address,
+                          [&] { return real->cuPointerGetAttribute(value, attribute, address); });
 }
 
 LOAM_GUARD_EXPORT CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** values,
                                                   CUdeviceptr address) {
   LOAM_CUDA_REQUIRE(cuPointerGetAttributes);
   return call_with_memory(
-      [&] { return real->cuPointerGetAttributes(count, attributes, values, address); });
+      address, [&] { return real->cuPointerGetAttributes(count, attributes, values, address); });
 }

@@ -232,6 +232,13 @@ bool any_resident(std::uint32_t entry) {
   return false;
 }
 
+// Under the blocks' lock. Null where the address is in none.
+const Block* block_at(CUdeviceptr address) {
+  for (const Block* block = blocks; block; block = block->next)
+    if (address >= block->address && address - block->address < block->bytes) return block;
+  return nullptr;
+}
+
 void unlink_block(Block* block) {
   for (Block** link = &blocks; *link; link = &(*link)->next)
     if (*link == block) {
@@ -351,19 +358,21 @@ bool bring_back(Page& page, std::uint32_t entry) {
   return all;
 }
 
-CUresult call_with_memory_through(DriverCall call, void* closure) {
+CUresult call_with_memory_through(CUdeviceptr address, DriverCall call, void* closure) {
   Page* const page = Page::of_process();
-  for (std::uint32_t entry = 0; page && entry < page->device_count(); ++entry) {
-    if (!is_away(entry)) continue;
-    Command question;
-    question.entry = entry;
-    question.kind.exact = question.kind.like = kind_of(0xa5ull << 56);
-    question.blocking = true;
-    question.guess_ns = 1000;
-    question.what = Work::none;
-    return submit(*page, question, [&] { return call(closure); });
+  Command question;
+  {
+    const Locked locked(blocks_lock);
+    const Block* const block = block_at(address);
+    // Under the lock nothing leaves.
+    if (!page || !block || block->resident) return call(closure);
+    question.entry = block->entry;
   }
-  return call(closure);
+  question.kind.exact = question.kind.like = kind_of(0xa5ull << 56);
+  question.blocking = true;
+  question.guess_ns = 1000;
+  question.what = Work::none;
+  return submit(*page, question, [&] { return call(closure); });
 }
 
 std::uint64_t look_after_memory() {

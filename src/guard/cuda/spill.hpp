@@ -33,16 +33,16 @@ bool any_spillable();
 bool is_away(std::uint32_t entry);
 bool bring_back(Page& page, std::uint32_t entry);
 
-// Calls the driver with all memory of the process where its addresses say: for questions about
-// addresses. Takes a turn where memory is away, and costs nothing else.
+// Calls the driver with the memory at the address on its device: for questions about an address.
+// Takes a turn where it is away. O(live allocations that can spill).
 using DriverCall = CUresult (*)(void* closure);
-CUresult call_with_memory_through(DriverCall call, void* closure);
+CUresult call_with_memory_through(CUdeviceptr address, DriverCall call, void* closure);
 template <class Call>
-CUresult call_with_memory(Call call) {
+CUresult call_with_memory(CUdeviceptr address, Call call) {
   if (!any_spillable()) [[likely]]
     return call();
-  return call_with_memory_through([](void* closure) { return (*static_cast<Call*>(closure))(); },
-                                  &call);
+  return call_with_memory_through(
+      address, [](void* closure) { return (*static_cast<Call*>(closure))(); }, &call);
 }
 
 // The clerk's look: sends memory to the host where the keeper asks for it. Returns after how many
