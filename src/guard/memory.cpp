@@ -99,7 +99,7 @@ std::uint64_t patience_ns(const Page& page, std::uint32_t entry, std::uint64_t b
   const std::uint64_t used =
       __atomic_load_n(&page.counters().device[entry].memory.used, __ATOMIC_SEQ_CST);
   if (lent > 0 && bytes <= own && used <= own - bytes) return reclaim_wait_ns;
-  const bool borrows = (__atomic_load_n(&limits.flags, __ATOMIC_ACQUIRE) & LOAM_LIMIT_BORROWS) != 0;
+  const bool borrows = loam_limits_have(&limits, LOAM_LIMIT_BORROWS);
   return borrows && bytes <= UINT64_MAX - used ? borrow_wait_ns : 0;
 }
 

@@ -15,7 +15,7 @@ std::uint64_t PageLane::quantum_ns() const {
 
 void count_busy(const PageLane& place, std::uint64_t now) {
   // Where leases may overlap, only the keeper sees who shared the device with whom.
-  if (place.lane == LOAM_LANE_COMPUTE && (load(place.limits().flags) & LOAM_LIMIT_CONCURRENT) != 0)
+  if (place.lane == LOAM_LANE_COMPUTE && loam_limits_have(&place.limits(), LOAM_LIMIT_CONCURRENT))
     return;
   const loam_slice_counters& counters = place.page.counters();
   std::uint64_t begin = now;

@@ -301,6 +301,11 @@ static inline uint64_t loam_tag(uint32_t slot, uint64_t seq) {
   return ((uint64_t)(slot + 1u) << LOAM_TAG_SEQ_BITS) | (seq & LOAM_TAG_SEQ_MASK);
 }
 
+/* Whether the device's limits hold this of LOAM_LIMIT_... */
+static inline int loam_limits_have(const loam_device_limits* limits, uint32_t flag) {
+  return (__atomic_load_n(&limits->flags, __ATOMIC_ACQUIRE) & flag) != 0;
+}
+
 /* What the lease may hold on the device now. */
 static inline uint64_t loam_quota_bytes(const loam_device_limits* limits) {
   const uint64_t own = __atomic_load_n(&limits->memory_bytes, __ATOMIC_ACQUIRE);

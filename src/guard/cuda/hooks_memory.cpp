@@ -25,7 +25,8 @@ CUresult cleared(CUdeviceptr address, std::uint64_t bytes) {
   const Driver* const real = driver();
   const Page* const page = Page::of_process();
   const int entry = page ? entry_here(*page) : not_on_page;
-  if (entry == not_on_page || !(page->limits().device[entry].flags & LOAM_LIMIT_CLEAR)) [[likely]]
+  if (entry == not_on_page || !loam_limits_have(&page->limits().device[entry], LOAM_LIMIT_CLEAR))
+      [[likely]]
     return cuda_success;
   return real->cuMemsetD8_v2 ? real->cuMemsetD8_v2(address, 0, bytes) : cuda_not_supported;
 }

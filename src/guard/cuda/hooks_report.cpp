@@ -22,8 +22,7 @@ LOAM_GUARD_EXPORT CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total
       __atomic_load_n(&page->counters().device[here.entry].memory.used, __ATOMIC_SEQ_CST);
   const std::uint64_t left = quota == LOAM_SLICE_NO_LIMIT ? quota : quota > used ? quota - used : 0;
   // Where others' memory can leave, what they hold now is no bound.
-  const bool spills = (__atomic_load_n(&page->limits().device[here.entry].flags, __ATOMIC_RELAXED) &
-                       LOAM_LIMIT_SPILLS) != 0;
+  const bool spills = loam_limits_have(&page->limits().device[here.entry], LOAM_LIMIT_SPILLS);
   if (free && spills && total)
     *free = std::min<std::uint64_t>(*total, left);
   else if (free)

@@ -248,7 +248,7 @@ void unlink_block(Block* block) {
 }
 
 bool spills(const Page& page, std::uint32_t entry) {
-  return (load(page.limits().device[entry].flags) & LOAM_LIMIT_SPILLS) != 0;
+  return loam_limits_have(&page.limits().device[entry], LOAM_LIMIT_SPILLS);
 }
 
 }  // namespace
@@ -258,9 +258,7 @@ bool any_spillable() {
 }
 
 bool is_to_spill(const Page& page, std::uint32_t entry, std::uint64_t bytes) {
-  return (__atomic_load_n(&page.limits().device[entry].flags, __ATOMIC_RELAXED) &
-          LOAM_LIMIT_SPILLS) != 0 &&
-         bytes >= spill_min_bytes && driver_can(*driver());
+  return spills(page, entry) && bytes >= spill_min_bytes && driver_can(*driver());
 }
 
 CUresult allocate_spillable(Page& page, CUdeviceptr* address, std::uint64_t bytes) {
@@ -288,7 +286,7 @@ CUresult allocate_spillable(Page& page, CUdeviceptr* address, std::uint64_t byte
   if (fault == cuda_success) {
     const Undisturbing quiet;
     fault = settle_in(page, *block, true);
-    const bool clears = (load(page.limits().device[entry].flags) & LOAM_LIMIT_CLEAR) != 0;
+    const bool clears = loam_limits_have(&page.limits().device[entry], LOAM_LIMIT_CLEAR);
     if (fault == cuda_success && clears)
       fault = real->cuMemsetD8_v2 ? real->cuMemsetD8_v2(block->address, 0, block->bytes)
                                   : cuda_not_supported;

@@ -23,9 +23,9 @@ std::uint64_t times(std::uint64_t a, std::uint64_t b) {
 // Whether a device of the holding is to give out cleared memory only.
 bool must_clear(const Page& page, const Holding& holding) {
   for (std::uint32_t entry = 0; entry < page.device_count(); ++entry) {
-    const std::uint32_t flags =
-        __atomic_load_n(&page.limits().device[entry].flags, __ATOMIC_ACQUIRE);
-    if ((holding.entries >> entry & 1u) != 0 && (flags & LOAM_LIMIT_CLEAR) != 0) return true;
+    if ((holding.entries >> entry & 1u) != 0 &&
+        loam_limits_have(&page.limits().device[entry], LOAM_LIMIT_CLEAR))
+      return true;
   }
   return false;
 }

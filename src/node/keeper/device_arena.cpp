@@ -1,13 +1,9 @@
 #include "node/keeper/device_arena.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
 
 #include "base/assert.hpp"
+#include "node/keeper/page_words.hpp"
 
 namespace loam::node {
 
@@ -33,15 +29,6 @@ Nanoseconds renew_lead_ns(Nanoseconds quantum_ns) {
 
 // Leases that overlap are looked at this often: so finely is the device's time divided.
 constexpr Nanoseconds overlap_look_ns = 1'000'000;
-
-template <class Word>
-Word load(const Word& word) {
-  return __atomic_load_n(&word, __ATOMIC_SEQ_CST);
-}
-template <class Word>
-void store(Word& word, Word value) {
-  __atomic_store_n(&word, value, __ATOMIC_SEQ_CST);
-}
 
 // The next state word: the grant counter and the phase in the low bits.
 std::uint32_t with_phase(std::uint32_t state, std::uint32_t phase) {
@@ -144,7 +131,7 @@ Nanoseconds DeviceArena::used_in_turn(Member& member, Nanoseconds now, bool died
   const Nanoseconds wall = now - granted_ns_;
   const auto counted = static_cast<Nanoseconds>(load(usage.busy_ns) - member.busy_at_grant);
   Nanoseconds used = std::clamp<Nanoseconds>(counted, 0, wall);
-  const bool uncounted = (load(member.limits().flags) & LOAM_LIMIT_CONCURRENT) != 0;
+  const bool uncounted = loam_limits_have(&member.limits(), LOAM_LIMIT_CONCURRENT);
   if (died || (uncounted && lane_ == LOAM_LANE_COMPUTE)) {
     // What the dead had not yet counted; and leases that may overlap count nothing themselves.
     __atomic_add_fetch(&usage.busy_ns, static_cast<std::uint64_t>(wall - used), __ATOMIC_SEQ_CST);
@@ -168,8 +155,7 @@ bool DeviceArena::renew_turn(Member& member, Nanoseconds now) {
         *until == never_ns ? LOAM_SLICE_NO_DEADLINE : static_cast<std::uint64_t>(*until));
   __atomic_add_fetch(&turn.turns, 1u, __ATOMIC_SEQ_CST);
   // Somebody may have seen the old turn's end and gone to sleep.
-  if (activity_of(member).wanting > 0)
-    ::syscall(SYS_futex, &turn.state, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  if (activity_of(member).wanting > 0) wake(turn.state);
   return true;
 }
 
@@ -255,7 +241,7 @@ Nanoseconds DeviceArena::watch_hung(const Member& member, Nanoseconds now) {
   hung_told_ = true;
   __atomic_add_fetch(&member.usage().hung, 1u, __ATOMIC_SEQ_CST);
   hung_.push_back(HungLease{*book_.holder(), now - over_since_ns_,
-                            (load(member.limits().flags) & LOAM_LIMIT_END_HUNG) != 0});
+                            loam_limits_have(&member.limits(), LOAM_LIMIT_END_HUNG) != 0});
   return never_ns;
 }
 
@@ -297,7 +283,7 @@ void DeviceArena::grant(Member& member, Nanoseconds until, Nanoseconds now) {
   store(turn.granted_ns, static_cast<std::uint64_t>(now));
   __atomic_add_fetch(&turn.turns, 1u, __ATOMIC_SEQ_CST);
   store(turn.state, with_phase(load(turn.state) + LOAM_TURN_MASK + 1, LOAM_TURN_GRANTED));
-  ::syscall(SYS_futex, &turn.state, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  wake(turn.state);
 }
 
 Nanoseconds DeviceArena::drain(Nanoseconds now) {
@@ -318,7 +304,7 @@ Nanoseconds DeviceArena::drain(Nanoseconds now) {
 bool DeviceArena::all_concurrent() const {
   return lane_ == LOAM_LANE_COMPUTE &&
          std::all_of(members_.begin(), members_.end(), [](const auto& entry) {
-           return (load(entry.second.limits().flags) & LOAM_LIMIT_CONCURRENT) != 0;
+           return loam_limits_have(&entry.second.limits(), LOAM_LIMIT_CONCURRENT);
          });
 }
 

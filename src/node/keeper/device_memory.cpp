@@ -1,11 +1,8 @@
 #include "node/keeper/device_memory.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
+
+#include "node/keeper/page_words.hpp"
 
 namespace loam::node {
 
@@ -17,14 +14,6 @@ constexpr Nanoseconds sample_ns = 250'000'000;
 constexpr std::size_t samples_ahead = 40;
 // A round gives only what the one before it took, so a wish needs three: take, give, settle.
 constexpr int rounds_max = 6;
-
-std::uint64_t load(const std::uint64_t& word) {
-  return __atomic_load_n(&word, __ATOMIC_SEQ_CST);
-}
-
-bool has(const loam_device_limits& limits, std::uint32_t flag) {
-  return (__atomic_load_n(&limits.flags, __ATOMIC_SEQ_CST) & flag) != 0;
-}
 
 }  // namespace
 
@@ -49,8 +38,8 @@ bool DeviceMemory::anything_to_do() const {
   for (const auto& [lease, member] : members_) {
     const Loan loan = loans_.loan(lease);
     if (loan != Loan{}) return true;
-    lends = lends || has(member.limits(), LOAM_LIMIT_LENDS);
-    borrows = borrows || has(member.limits(), LOAM_LIMIT_BORROWS);
+    lends = lends || loam_limits_have(&member.limits(), LOAM_LIMIT_LENDS);
+    borrows = borrows || loam_limits_have(&member.limits(), LOAM_LIMIT_BORROWS);
   }
   return lends && borrows;
 }
@@ -64,8 +53,8 @@ LoanParty DeviceMemory::party_of(const Member& member) const {
   constexpr std::uint64_t most = std::uint64_t{1} << 50;
   party.used_bytes = unlimited ? 0 : std::min(load(member.book().used), most);
   party.wanted_bytes = unlimited ? 0 : std::min(load(member.book().wanted_bytes), most);
-  party.lends = !unlimited && has(member.limits(), LOAM_LIMIT_LENDS);
-  party.borrows = !unlimited && has(member.limits(), LOAM_LIMIT_BORROWS);
+  party.lends = !unlimited && loam_limits_have(&member.limits(), LOAM_LIMIT_LENDS);
+  party.borrows = !unlimited && loam_limits_have(&member.limits(), LOAM_LIMIT_BORROWS);
   const bool known = member.samples > 0 &&
                      static_cast<Nanoseconds>(member.samples) * sample_ns >= terms_.lend_after_ns;
   party.expected_bytes = known ? member.phases.peak_within(samples_ahead) : party.quota_bytes;
@@ -73,8 +62,7 @@ LoanParty DeviceMemory::party_of(const Member& member) const {
 }
 
 void DeviceMemory::answer(const Member& member) {
-  __atomic_add_fetch(&member.book().answers, 1u, __ATOMIC_SEQ_CST);
-  ::syscall(SYS_futex, &member.book().answers, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  count_up_and_wake(member.book().answers);
 }
 
 void DeviceMemory::tell(ReportKind kind, std::uint64_t lease, Nanoseconds now) {

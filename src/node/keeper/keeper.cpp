@@ -300,14 +300,13 @@ KeeperReport Keeper::act_on_idle(KeeperReport report, std::uint64_t id,
                                  const loam_device_limits& limits) {
   const bool idle = report.kind == ReportKind::idle;
   if (!idle && report.kind != ReportKind::active) return report;
-  const std::uint32_t flags = __atomic_load_n(&limits.flags, __ATOMIC_SEQ_CST);
   const auto residence = residences_.find(limits.device_key);
-  if ((flags & LOAM_LIMIT_PARK_IDLE) != 0 && residence != residences_.end()) {
+  if (loam_limits_have(&limits, LOAM_LIMIT_PARK_IDLE) && residence != residences_.end()) {
     residence->second.park(id, idle);
-    const bool spills = (flags & LOAM_LIMIT_SPILLS) != 0;
+    const bool spills = loam_limits_have(&limits, LOAM_LIMIT_SPILLS);
     report.bytes = idle && spills ? residence->second.resident_bytes(id) : 0;
   }
-  report.end = idle && (flags & LOAM_LIMIT_END_IDLE) != 0;
+  report.end = idle && loam_limits_have(&limits, LOAM_LIMIT_END_IDLE);
   return report;
 }
 

@@ -1,12 +1,9 @@
 #include "node/keeper/residence.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
 #include <tuple>
+
+#include "node/keeper/page_words.hpp"
 
 namespace loam::node {
 
@@ -16,16 +13,6 @@ namespace {
 constexpr Nanoseconds ask_again_ns = 100'000'000;
 // Who did nothing for so long is in nobody's way.
 constexpr Nanoseconds inactive_after_ns = 100'000'000;
-
-template <class Word>
-Word load(const Word& word) {
-  return __atomic_load_n(&word, __ATOMIC_SEQ_CST);
-}
-
-void wake(std::uint32_t& word) {
-  __atomic_add_fetch(&word, 1u, __ATOMIC_SEQ_CST);
-  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
 
 }  // namespace
 
@@ -70,7 +57,7 @@ bool Residence::look(Member& member, Nanoseconds now) {
   if (busy > 0 || holds) member.active_ns = now;
   member.active = now - member.active_ns < inactive_after_ns;
   if (left)
-    for (auto& [lease, other] : members_) wake(other.counters().memory.answers);
+    for (auto& [lease, other] : members_) count_up_and_wake(other.counters().memory.answers);
   const std::uint64_t lacks = __atomic_exchange_n(&member.counters().memory.short_bytes,
                                                   std::uint64_t{0}, __ATOMIC_SEQ_CST);
   if (lacks > 0 || spilled > 0 || holds) member.is_short = lacks > 0;
@@ -110,7 +97,7 @@ Nanoseconds Residence::hold_back(Nanoseconds now) {
 
 void Residence::ask_to_leave(Member& member, Nanoseconds now) {
   member.asked_ns = now;
-  wake(member.counters().leave);
+  count_up_and_wake(member.counters().leave);
 }
 
 void Residence::park(std::uint64_t lease, bool parked) {
@@ -159,7 +146,7 @@ void Residence::ask_one_to_leave(std::uint64_t for_whom, Nanoseconds now) {
 Nanoseconds Residence::step(Nanoseconds now) {
   bool any = false;
   for (auto& [lease, member] : members_) {
-    member.spills = (load(member.limits().flags) & LOAM_LIMIT_SPILLS) != 0;
+    member.spills = loam_limits_have(&member.limits(), LOAM_LIMIT_SPILLS);
     any = any || member.spills;
   }
   if (!any) {

@@ -2,19 +2,17 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <utility>
 
 #include "guard/slice_page.h"
+#include "node/keeper/page_words.hpp"
 
 namespace loam::node {
 
@@ -173,13 +171,8 @@ Result<loam_slice_limits*> map_limits_writable(const std::string& prefix) {
   return static_cast<loam_slice_limits*>(mapped.value());
 }
 
-std::uint64_t load(const std::uint64_t& word) {
-  return __atomic_load_n(&word, __ATOMIC_SEQ_CST);
-}
-
 void ring(loam_slice_counters& counters) {
-  __atomic_add_fetch(&counters.doorbell, 1u, __ATOMIC_SEQ_CST);
-  ::syscall(SYS_futex, &counters.doorbell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  count_up_and_wake(counters.doorbell);
 }
 
 }  // namespace
@@ -297,8 +290,7 @@ SliceUsage usage_of(const MappedPage& page, std::uint32_t index) {
   usage.refusals = load(device.memory.refusals);
   usage.lent_bytes = load(page.limits().device[index].lent_bytes);
   usage.borrowed_bytes = load(page.limits().device[index].borrowed_bytes);
-  const std::uint32_t slots = std::min(
-      __atomic_load_n(&page.counters().slots_used, __ATOMIC_SEQ_CST), LOAM_SLICE_SLOTS_MAX);
+  const std::uint32_t slots = std::min(load(page.counters().slots_used), LOAM_SLICE_SLOTS_MAX);
   for (std::uint32_t slot = 0; slot < slots; ++slot) {
     const loam_slot_device& process = page.counters().slot[slot].device[index];
     for (std::size_t kind = 0; kind < LOAM_MEMORY_KINDS; ++kind)
@@ -419,8 +411,7 @@ MappedPage::~MappedPage() {
 
 bool MappedPage::reclaim_dead() const {
   bool found = false;
-  const std::uint32_t used =
-      std::min(__atomic_load_n(&counters_->slots_used, __ATOMIC_SEQ_CST), LOAM_SLICE_SLOTS_MAX);
+  const std::uint32_t used = std::min(load(counters_->slots_used), LOAM_SLICE_SLOTS_MAX);
   for (std::uint32_t slot = 0; slot < used; ++slot) {
     struct flock lock {};
     lock.l_type = F_WRLCK;
