@@ -22,37 +22,36 @@ void take_often(SpinLock& lock, long& counted, int times) {
   }
 }
 
+// Until it is this thread's own, where the kernel allows that.
+void take_alone(SpinLock& lock) {
+  long counted = 0;
+  take_often(lock, counted, until_own);
+}
+
+SpinLock::Hold take_once(SpinLock& lock) {
+  const SpinLock::Hold hold = lock.lock();
+  lock.unlock(hold);
+  return hold;
+}
+
 TEST(SpinLock, BecomesTheOwnOfAThreadThatTakesItAlone) {
   if (!barriers_work) GTEST_SKIP() << "this kernel has no membarrier";
   SpinLock lock;
-  const SpinLock::Hold first = lock.lock();
-  lock.unlock(first);
-  EXPECT_EQ(first, SpinLock::Hold::shared);
-  long counted = 0;
-  take_often(lock, counted, until_own);
-  const SpinLock::Hold later = lock.lock();
-  lock.unlock(later);
-  EXPECT_EQ(later, SpinLock::Hold::own);
+  EXPECT_EQ(take_once(lock), SpinLock::Hold::shared);
+  take_alone(lock);
+  EXPECT_EQ(take_once(lock), SpinLock::Hold::own);
 }
 
 TEST(SpinLock, IsTakenFromItsOwnerByTheNextThread) {
   SpinLock lock;
-  long counted = 0;
-  take_often(lock, counted, until_own);
-  std::thread([&] {
-    const SpinLock::Hold hold = lock.lock();
-    lock.unlock(hold);
-    EXPECT_EQ(hold, SpinLock::Hold::shared);
-  }).join();
-  const SpinLock::Hold again = lock.lock();
-  lock.unlock(again);
-  EXPECT_EQ(again, SpinLock::Hold::shared);
+  take_alone(lock);
+  std::thread([&] { EXPECT_EQ(take_once(lock), SpinLock::Hold::shared); }).join();
+  EXPECT_EQ(take_once(lock), SpinLock::Hold::shared);
 }
 
 TEST(SpinLock, TheNextWaitsWhileTheOwnerIsInside) {
   SpinLock lock;
-  long counted = 0;
-  take_often(lock, counted, until_own);
+  take_alone(lock);
   const SpinLock::Hold hold = lock.lock();
   std::atomic<bool> got = false;
   std::thread other([&] {
@@ -85,8 +84,7 @@ TEST(SpinLock, NothingIsLostBetweenThreads) {
 
 TEST(SpinLock, AForkedChildFindsItFree) {
   SpinLock lock;
-  long counted = 0;
-  take_often(lock, counted, until_own);
+  take_alone(lock);
   const SpinLock::Hold hold = lock.lock();
   const pid_t child = ::fork();
   if (child == 0) {

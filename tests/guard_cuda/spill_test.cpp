@@ -29,12 +29,28 @@ class GuardCudaSpill : public CudaHouse {
     EXPECT_EQ(guest->ask("write 1 " + std::to_string(byte)), "ok") << guest->errors();
     return guest;
   }
+  // Two leases of 80 of the card's 100 MiB.
+  void two_leases_and_a_keeper() {
+    lease_that_spills("a", 80 * mib);
+    lease_that_spills("b", 80 * mib);
+    start_keeper();
+  }
+  // The second holder sends the first one's memory to the host.
+  struct Pair {
+    std::unique_ptr<Guest> a, b;
+  };
+  Pair a_in_the_host() {
+    two_leases_and_a_keeper();
+    Pair both;
+    both.a = holder("a", 0xaa);
+    both.b = holder("b", 0xbb);
+    EXPECT_EQ(spilled("a"), 60 * mib);
+    return both;
+  }
 };
 
 TEST_F(GuardCudaSpill, WhoHasNoTurnMakesRoomAndFindsItsDataAgain) {
-  lease_that_spills("a", 80 * mib);
-  lease_that_spills("b", 80 * mib);
-  start_keeper();
+  two_leases_and_a_keeper();
   auto a = holder("a", 0xaa);
   EXPECT_EQ(spilled("a"), 0u);
   auto b = holder("b", 0xbb);
@@ -55,12 +71,7 @@ TEST_F(GuardCudaSpill, WhoHasNoTurnMakesRoomAndFindsItsDataAgain) {
 }
 
 TEST_F(GuardCudaSpill, AKernelBringsTheMemoryBackToo) {
-  lease_that_spills("a", 80 * mib);
-  lease_that_spills("b", 80 * mib);
-  start_keeper();
-  auto a = holder("a", 0xaa);
-  auto b = holder("b", 0xbb);
-  ASSERT_EQ(spilled("a"), 60 * mib);
+  const auto [a, b] = a_in_the_host();
   EXPECT_EQ(a->ask("launch 100000 0 1"), "ok");
   EXPECT_EQ(a->ask("sync 0"), "ok");
   EXPECT_EQ(spilled("a"), 0u);
@@ -68,9 +79,7 @@ TEST_F(GuardCudaSpill, AKernelBringsTheMemoryBackToo) {
 }
 
 TEST_F(GuardCudaSpill, AQuestionAboutAnAddressIsAnsweredAsIfNothingHadMoved) {
-  lease_that_spills("a", 80 * mib);
-  lease_that_spills("b", 80 * mib);
-  start_keeper();
+  two_leases_and_a_keeper();
   auto a = holder("a", 0xaa);
   ASSERT_EQ(a->ask("pointer 1"), "ok 2");
   auto b = holder("b", 0xbb);
@@ -104,24 +113,14 @@ TEST_F(GuardCudaSpill, AQuestionIsAboutTheDeviceWhoseMemoryIsAtTheAddress) {
 }
 
 TEST_F(GuardCudaSpill, MemoryInTheHostCountsForTheQuota) {
-  lease_that_spills("a", 80 * mib);
-  lease_that_spills("b", 80 * mib);
-  start_keeper();
-  auto a = holder("a", 0xaa);
-  auto b = holder("b", 0xbb);
-  ASSERT_EQ(spilled("a"), 60 * mib);
+  const auto [a, b] = a_in_the_host();
   EXPECT_EQ(a->ask("alloc " + mebibytes(30)), "error 2");
   EXPECT_EQ(a->ask("alloc " + mebibytes(20)), "ok 2");
   EXPECT_EQ(used("a"), 80 * mib);
 }
 
 TEST_F(GuardCudaSpill, WhatIsFreedInTheHostIsGone) {
-  lease_that_spills("a", 80 * mib);
-  lease_that_spills("b", 80 * mib);
-  start_keeper();
-  auto a = holder("a", 0xaa);
-  auto b = holder("b", 0xbb);
-  ASSERT_EQ(spilled("a"), 60 * mib);
+  const auto [a, b] = a_in_the_host();
   EXPECT_EQ(a->ask("free 1"), "ok");
   EXPECT_EQ(used("a"), 0u);
   EXPECT_EQ(spilled("a"), 0u);
@@ -131,12 +130,7 @@ TEST_F(GuardCudaSpill, WhatIsFreedInTheHostIsGone) {
 }
 
 TEST_F(GuardCudaSpill, WhoIsKilledInTheHostLeavesNothing) {
-  lease_that_spills("a", 80 * mib);
-  lease_that_spills("b", 80 * mib);
-  start_keeper();
-  auto a = holder("a", 0xaa);
-  auto b = holder("b", 0xbb);
-  ASSERT_EQ(spilled("a"), 60 * mib);
+  const auto [a, b] = a_in_the_host();
   a->kill();
   EXPECT_EQ(used("a"), 0u);
   EXPECT_EQ(spilled("a"), 0u);
@@ -165,9 +159,7 @@ TEST_F(GuardCudaSpill, TwoThatNeverPauseBothGetOnAndKeepTheirData) {
 // While memory goes and comes one of the two is killed, at a moment that differs each time: the
 // other finds its data, and the dead leave nothing.
 TEST_F(GuardCudaSpill, WhoIsKilledAtAnyMomentHarmsNobody) {
-  lease_that_spills("a", 80 * mib);
-  lease_that_spills("b", 80 * mib);
-  start_keeper();
+  two_leases_and_a_keeper();
   auto b = holder("b", 0xbb);
   for (int round = 0; round < 12; ++round) {
     auto a = open_guest("a");

@@ -13,7 +13,8 @@ namespace {
 const Actor node_actor{"loam", "node"};
 constexpr std::int64_t share_window_ns = 10'000'000'000;  // "lately" in a measured share
 constexpr std::int64_t bytes_per_mib = 1024 * 1024;
-constexpr Duration early_end_grace = Duration::seconds(30);  // with the notice: what an owner waits
+// Of who is ended for lent memory or for idling; with the notice, what an owner waits.
+constexpr Duration early_end_grace = Duration::seconds(30);
 constexpr Duration attempts_kept = Duration::hours(24 * 7);  // with their logs, after the end
 
 struct AttemptIds {
@@ -72,6 +73,11 @@ node::SandboxMode sandbox_of(const std::string& text) {
   if (text == "bubblewrap") return node::SandboxMode::bubblewrap;
   if (text == "none") return node::SandboxMode::none;
   return node::SandboxMode::automatic;
+}
+
+node::WhenIdle when_idle(const std::string& setting) {
+  if (setting == "park") return node::WhenIdle::park;
+  return setting == "end" ? node::WhenIdle::end : node::WhenIdle::report;
 }
 
 }  // namespace
@@ -171,8 +177,8 @@ void NodeExecutor::heed(const node::KeeperReport& report) {
           seconds(report.missing_ns));
       return;
     case node::ReportKind::idle:
+      if (report.end) return end_early(report, "it leaves its device unused");
       spdlog::info("the lease {} leaves its device unused", report.lease);
-      if (report.end) end_early(report, "it leaves its device unused");
       return;
     case node::ReportKind::active:
       spdlog::info("the lease {} uses its device again", report.lease);
@@ -264,15 +270,6 @@ void NodeExecutor::launch(const engine::State& state, const engine::LaunchEffect
     carry_out(order, slices, id, epoch);
   });
 }
-
-namespace {
-
-node::WhenIdle when_idle(const std::string& setting) {
-  if (setting == "park") return node::WhenIdle::park;
-  return setting == "end" ? node::WhenIdle::end : node::WhenIdle::report;
-}
-
-}  // namespace
 
 Result<std::vector<node::SliceLimits>> NodeExecutor::limits_of(
     const std::vector<WantedSlice>& slices, node::LaunchOrder& order) const {
