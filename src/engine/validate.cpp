@@ -1,6 +1,7 @@
 // What a spec must be to be accepted. Fields that are known but not built yet are refused by name:
 // a task never runs under other terms than it asked for.
 #include <algorithm>
+#include <boost/describe/enum_to_string.hpp>
 
 #include "engine/terms.hpp"
 
@@ -105,7 +106,9 @@ std::optional<Reject> validate_not_yet(const TaskSpec& spec) {
   if (spec.segments != 1) return not_yet("segments", "leave it out");
   if (spec.purchase_model == PurchaseModel::reservation ||
       spec.purchase_model == PurchaseModel::commitment)
-    return not_yet("purchase_model", "use on_demand, spot or hybrid");
+    return not_yet(
+        std::string("purchase_model: ") + boost::describe::enum_to_string(spec.purchase_model, "?"),
+        "use on_demand, spot or hybrid");
   if (!is_name(spec.service_class)) {
     return bad("the service class '" + spec.service_class + "' is not a name",
                "use standard, or one that the rate card names");

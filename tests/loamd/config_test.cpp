@@ -77,7 +77,7 @@ TEST(Config, RefusesWhatIsOddAndSaysWhere) {
       {"sandbox = \"chroot\"", "one of auto, bubblewrap, none"},
       {"turn_quantum = \"fast\"", "length of time"},
       {"hung_action = \"shout\"", "one of"},
-      {"when_idle = \"sleep\"", "one of"},
+      {"when_idle = \"sleep\"", "one of report, park, end, not 'sleep'"},
       {"lend_memory = \"yes\"", "true or false"},
       {"mounts = \"/data\"", "list of texts"},
       {"mounts = [1]", "list of texts"},

@@ -48,6 +48,16 @@ std::string host_name() {
   return is_name(text) ? text : "node-" + text;
 }
 
+// What was written, where that is one value and short enough to repeat.
+std::string written(const toml::node& node) {
+  constexpr std::size_t length_max = 60;
+  std::ostringstream text;
+  node.visit([&](const auto& value) {
+    if constexpr (toml::is_value<decltype(value)>) text << value;
+  });
+  return text.str().size() <= length_max ? text.str() : std::string();
+}
+
 class Section {
  public:
   Section(const toml::table& table, std::string path, const std::string& origin)
@@ -143,7 +153,9 @@ class Section {
     known_[key] = true;
     const toml::node* node = table_.get(key);
     if (node == nullptr || fault_ || take(*node)) return;
-    fault_ = invalid(place(*node) + ": '" + path_ + key + "' must be " + wanted,
+    const std::string found = written(*node);
+    fault_ = invalid(place(*node) + ": '" + path_ + key + "' must be " + wanted +
+                         (found.empty() ? "" : ", not " + found),
                      "correct the file and start again");
   }
 
