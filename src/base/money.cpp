@@ -1,7 +1,11 @@
 #include "base/money.hpp"
 
 #include <algorithm>
+#include <array>
 #include <boost/multiprecision/cpp_int.hpp>
+#include <limits>
+
+#include "base/money_text.hpp"
 
 namespace loam {
 namespace {
@@ -40,14 +44,17 @@ Int128 divide_rounded(const Int256& numerator, const Int256& denominator, Roundi
   return static_cast<Int128>(quotient);
 }
 
-std::string digits_of(Int128 value) {
-  std::string digits;
+__extension__ typedef unsigned __int128 UInt128;
+
+// The decimal digits of `value`, written so that they end before `end`; returns their begin. In 64
+// bits: a 128-bit division for every digit is what made long invoices slow.
+char* write_digits(std::uint64_t value, char* end) {
+  char* at = end;
   do {
-    digits.push_back(static_cast<char>('0' + static_cast<int>(value % 10)));
+    *--at = static_cast<char>('0' + value % 10);
     value /= 10;
   } while (value != 0);
-  std::reverse(digits.begin(), digits.end());
-  return digits;
+  return at;
 }
 
 constexpr std::int64_t whole_units_max = 1'000'000'000'000'000;  // 10^15: beyond any invoice
@@ -149,16 +156,44 @@ std::string to_text(Money money) {
 }
 
 std::string display_text(Money money, int places) {
-  const Int128 magnitude = money.is_negative() ? -money.units() : money.units();
-  std::string digits = digits_of(magnitude);
-  constexpr auto scale = static_cast<std::size_t>(Money::decimals);
-  if (digits.size() <= scale) digits.insert(0, scale + 1 - digits.size(), '0');
-  std::string part = digits.substr(digits.size() - scale);
-  while (part.size() > static_cast<std::size_t>(places) && part.back() == '0') part.pop_back();
-  std::string text = money.is_negative() ? "-" : "";
-  text += digits.substr(0, digits.size() - scale);
-  if (!part.empty()) text += "." + part;
+  std::string text;
+  append_display_text(text, money, places);
   return text;
+}
+
+void append_display_text(std::string& text, Money money, int places) {
+  LOAM_ASSERT(places >= 0 && places <= Money::decimals);
+  constexpr auto scale = static_cast<std::size_t>(Money::decimals);
+  constexpr auto one = static_cast<UInt128>(Money::units_per_one);
+  const UInt128 units = static_cast<UInt128>(money.units());
+  const UInt128 magnitude = money.is_negative() ? UInt128{0} - units : units;
+  // A whole part of 2^127 / 10^12 has at most 27 digits: two halves of 64 bits.
+  const bool narrow = magnitude <= std::numeric_limits<std::uint64_t>::max();
+  const UInt128 whole =
+      narrow ? static_cast<std::uint64_t>(magnitude) / static_cast<std::uint64_t>(one)
+             : magnitude / one;
+  const auto part = static_cast<std::uint64_t>(magnitude - whole * one);
+
+  constexpr std::uint64_t half = 1'000'000'000'000'000'000;  // 18 digits
+  std::array<char, 40> digits;
+  char* const point = digits.data() + 28;
+  char* begin = nullptr;
+  if (whole < half) {
+    begin = write_digits(static_cast<std::uint64_t>(whole), point);
+  } else {
+    char* const low = write_digits(static_cast<std::uint64_t>(whole % half), point);
+    std::fill(point - 18, low, '0');
+    begin = write_digits(static_cast<std::uint64_t>(whole / half), point - 18);
+  }
+  char* end = point + scale;
+  std::fill(point, write_digits(part, end), '0');
+  while (end > point + places && end > point && end[-1] == '0') --end;
+
+  if (money.is_negative()) text.push_back('-');
+  text.append(begin, point);
+  if (end == point) return;
+  text.push_back('.');
+  text.append(point, end);
 }
 
 }  // namespace loam

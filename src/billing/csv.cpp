@@ -1,5 +1,7 @@
 #include "billing/csv.hpp"
 
+#include <algorithm>
+
 namespace loam::billing {
 namespace {
 
@@ -80,23 +82,37 @@ Result<std::vector<std::vector<std::string>>> read_csv(std::string_view text) {
   return rows;
 }
 
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted.push_back('"');
-    quoted.push_back(c);
+void append_csv_field(std::string& row, std::string_view field) {
+  // One look at each byte: find_first_of would look for each byte in the set, with a call.
+  const bool plain = std::none_of(field.begin(), field.end(), [](char c) {
+    return c == ',' || c == '"' || c == '\r' || c == '\n';
+  });
+  if (plain) {
+    row += field;
+    return;
   }
-  return quoted + "\"";
+  row.push_back('"');
+  for (const char c : field) {
+    if (c == '"') row.push_back('"');
+    row.push_back(c);
+  }
+  row.push_back('"');
+}
+
+std::string csv_field(std::string_view text) {
+  std::string field;
+  append_csv_field(field, text);
+  return field;
 }
 
 std::string csv_row(const std::vector<std::string>& fields) {
   std::string row;
   for (const std::string& field : fields) {
-    if (!row.empty() || &field != &fields.front()) row += ",";
-    row += csv_field(field);
+    if (&field != &fields.front()) row.push_back(',');
+    append_csv_field(row, field);
   }
-  return row + "\n";
+  row.push_back('\n');
+  return row;
 }
 
 std::string json_string(std::string_view text) {

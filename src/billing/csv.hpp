@@ -14,6 +14,8 @@ Result<std::vector<std::vector<std::string>>> read_csv(std::string_view text);
 
 // The field, quoted where it must be.
 std::string csv_field(std::string_view text);
+// The same behind what `row` holds already: long tables are written without a string a field.
+void append_csv_field(std::string& row, std::string_view field);
 // Fields, commas and a line end.
 std::string csv_row(const std::vector<std::string>& fields);
 

@@ -1,6 +1,9 @@
 // Invoices and credit notes as text, CSV and JSON. Pure.
 #include <algorithm>
+#include <array>
+#include <charconv>
 
+#include "base/money_text.hpp"
 #include "billing/csv.hpp"
 #include "billing/documents.hpp"
 
@@ -11,8 +14,11 @@ std::string payable_text(Money amount) {
   return display_text(amount, amount.currency().exponent());
 }
 
+Money quantity_of(const DocumentLine& line) {
+  return Money(line.quantity, line.net.currency());
+}
 std::string quantity_text(const DocumentLine& line) {
-  return amount_text(Money(line.quantity, line.net.currency()));
+  return amount_text(quantity_of(line));
 }
 
 std::string percent_text(std::int64_t parts_per_million) {
@@ -89,25 +95,79 @@ std::string to_plain_text(const Document& document) {
   return head_text(document) + table_text(rows, first_number);
 }
 
+namespace {
+
+// Appends one row of a document's CSV field by field: a document may have a million lines.
+class CsvLine {
+ public:
+  explicit CsvLine(std::string& text) : text_(text) {}
+  ~CsvLine() { text_.push_back('\n'); }
+  CsvLine(const CsvLine&) = delete;
+  CsvLine& operator=(const CsvLine&) = delete;
+
+  CsvLine& field(std::string_view value) {
+    begin();
+    append_csv_field(text_, value);
+    return *this;
+  }
+  CsvLine& number(std::size_t value) {
+    begin();
+    std::array<char, 20> digits;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+    text_.append(digits.data(), end);
+    return *this;
+  }
+  // At least `places` decimals. No amount needs quotes.
+  CsvLine& amount(Money value, int places = 0) {
+    begin();
+    append_display_text(text_, value, places);
+    return *this;
+  }
+  CsvLine& blank(int fields) {
+    for (int i = 0; i < fields; ++i) begin();
+    return *this;
+  }
+
+ private:
+  void begin() {
+    if (!first_) text_.push_back(',');
+    first_ = false;
+  }
+  std::string& text_;
+  bool first_ = true;
+};
+
+}  // namespace
+
 std::string to_csv(const Document& document) {
   std::string text =
       csv_row({"document", "line", "kind", "project", "environment", "model", "description", "unit",
                "quantity", "unit_price", "list", "net", "payable", "currency"});
   const std::string number = number_text(document);
-  const std::string code(document.currency.code());
+  const std::string_view code = document.currency.code();
+  const int places = document.currency.exponent();
   std::size_t index = 0;
   for (const DocumentLine& line : document.lines) {
-    text += csv_row({number, std::to_string(++index), name_of(line.kind), line.project,
-                     line.environment, line.model, line.description, line.unit, quantity_text(line),
-                     amount_text(line.unit_price), amount_text(line.list), amount_text(line.net),
-                     payable_text(line.payable), code});
+    CsvLine row(text);
+    row.field(number).number(++index).field(name_of(line.kind));
+    row.field(line.project).field(line.environment).field(line.model);
+    row.field(line.description).field(line.unit);
+    row.amount(quantity_of(line)).amount(line.unit_price).amount(line.list).amount(line.net);
+    row.amount(line.payable, places).field(code);
   }
   for (const TaxLine& tax : document.taxes) {
-    text += csv_row({number, std::to_string(++index), "tax", "", "", "", tax.name, "", "", "", "",
-                     "", payable_text(tax.amount), code});
+    CsvLine row(text);
+    row.field(number).number(++index).field("tax").blank(3).field(tax.name).blank(5);
+    row.amount(tax.amount, places).field(code);
   }
-  return text + csv_row({number, "", "total", "", "", "", "", "", "", "", "", "",
-                         payable_text(document.total), code});
+  CsvLine(text)
+      .field(number)
+      .blank(1)
+      .field("total")
+      .blank(9)
+      .amount(document.total, places)
+      .field(code);
+  return text;
 }
 
 namespace {

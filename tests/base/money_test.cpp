@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/money_text.hpp"
 #include "base/random.hpp"
 
 namespace loam {
@@ -48,6 +49,38 @@ TEST(Money, RoundsByCurrency) {
   EXPECT_EQ(amount_text(dollars("-0.005").rounded(Rounding::half_up)), "-0.01");
   EXPECT_EQ(amount_text(dollars("0.001").rounded(Rounding::up)), "0.01");
   EXPECT_EQ(amount_text(dollars("0.019").rounded(Rounding::down)), "0.01");
+}
+
+// Digit by digit, as one would by hand.
+std::string slow_text(Int128 units, int places) {
+  std::string digits;
+  for (Int128 rest = units < 0 ? -units : units; digits.size() < 13 || rest != 0; rest /= 10)
+    digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(rest % 10)));
+  std::string part = digits.substr(digits.size() - 12);
+  while (part.size() > static_cast<std::size_t>(places) && part.back() == '0') part.pop_back();
+  return (units < 0 ? "-" : "") + digits.substr(0, digits.size() - 12) +
+         (part.empty() ? "" : "." + part);
+}
+
+TEST(Money, TextIsDigitByDigitAtEveryWidth) {
+  Random random(7);
+  std::vector<Int128> values{0, 1, 999'999'999'999, 1'000'000'000'000};
+  Int128 power = 1;
+  for (int i = 0; i < 38; ++i, power *= 10) {
+    for (const Int128 near : {power - 1, power, power + 1}) values.push_back(near);
+  }
+  for (int shift = 0; shift < 126; ++shift) values.push_back((Int128{1} << shift) - shift % 3);
+  for (int i = 0; i < 1000; ++i)
+    values.push_back(static_cast<Int128>(random.below(1ULL << 60)) << random.below(66));
+  for (const Int128 value : values) {
+    for (const Int128 units : {value, -value}) {
+      for (const int places : {0, 2, 3, 12})
+        ASSERT_EQ(display_text(Money(units, usd), places), slow_text(units, places));
+    }
+  }
+  std::string row = "a,";
+  append_display_text(row, dollars("-1.5"), 2);
+  EXPECT_EQ(row, "a,-1.50");
 }
 
 TEST(Money, TextRoundTripsForAllValues) {
