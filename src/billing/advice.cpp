@@ -206,7 +206,7 @@ Money cost_of_commitment(const std::vector<UsageStep>& usage, const AdviceReques
 
 namespace {
 
-Result<Instant> read_time(const std::string& text, std::size_t line) {
+Result<Instant> read_time(const std::string& text) {
   std::int64_t hours = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), hours);
   if (fault == std::errc{} && end == text.data() + text.size() && !text.empty() && hours >= 0 &&
@@ -214,38 +214,39 @@ Result<Instant> read_time(const std::string& text, std::size_t line) {
     return Instant{hours * static_cast<std::int64_t>(hour_ms)};
   const auto instant = parse_instant(text);
   if (instant.ok()) return *instant;
-  return invalid("line " + std::to_string(line) + ": '" + text + "' is not a time",
+  return invalid(shown(text) + " is not a time",
                  "write an instant such as 2026-03-01T00:00:00Z, or whole hours");
 }
 
 }  // namespace
 
-Result<std::vector<UsageStep>> read_usage_csv(std::string_view text) {
-  LOAM_TRY(rows, read_csv(text));
-  if (rows.empty() || rows.front() != std::vector<std::string>{"time", "amount"})
-    return invalid("the usage does not begin with the head line 'time,amount'", "add it");
+Result<std::vector<UsageStep>> read_usage_csv(std::string_view text, std::string_view file) {
+  LOAM_TRY(rows, read_csv(text, file));
+  const std::vector<std::string> head = rows.empty() ? std::vector<std::string>{} : rows.front();
+  LOAM_TRY(columns, find_columns(file, head, {"time", "amount"}));
   std::vector<UsageStep> usage;
   for (std::size_t i = 1; i < rows.size(); ++i) {
-    const std::size_t line = i + 1;
-    if (rows[i].size() != 2)
-      return invalid("line " + std::to_string(line) + " has " + std::to_string(rows[i].size()) +
-                         " fields instead of 2",
-                     "write time,amount");
-    LOAM_TRY(from, read_time(rows[i][0], line));
-    const auto amount = parse_decimal(rows[i][1], 3, amount_max, "amount");
-    if (!amount.ok())
-      return invalid("line " + std::to_string(line) + ": " + amount.error().message,
-                     amount.error().next_step);
+    const std::vector<std::string>& row = rows[i];
+    if (row.size() != columns.size())
+      return fault_at(file, i + 1,
+                      invalid("there are " + std::to_string(row.size()) + " fields instead of " +
+                                  std::to_string(columns.size()),
+                              "write time,amount"));
+    const auto from = read_time(row[columns[0]]);
+    if (!from.ok()) return fault_at(file, i + 1, from.error());
+    const auto amount = parse_decimal(row[columns[1]], 3, amount_max, "amount");
+    if (!amount.ok()) return fault_at(file, i + 1, amount.error());
     if (!usage.empty()) {
-      if (from <= usage.back().from)
-        return invalid(
-            "line " + std::to_string(line) + ": '" + rows[i][0] + "' is not after the row before",
-            "sort the rows by time, each time once");
-      usage.back().length = from - usage.back().from;
+      if (*from <= usage.back().from)
+        return fault_at(file, i + 1,
+                        invalid(shown(row[columns[0]]) + " is not after the row before",
+                                "sort the rows by time, each time once"));
+      usage.back().length = *from - usage.back().from;
     }
-    usage.push_back({from, {}, *amount});
+    usage.push_back({*from, {}, *amount});
   }
-  if (usage.empty()) return invalid("the usage has no rows", "add some: time,amount");
+  if (usage.empty())
+    return invalid(std::string(file) + ": there are no rows", "add some: time,amount");
   usage.back().length = usage.size() > 1 ? usage[usage.size() - 2].length : Duration::hours(1);
   return usage;
 }

@@ -25,10 +25,12 @@ struct UsageStep {
   std::int64_t amount = 0;
 };
 
-// "time,amount" with a head line; a time is an instant ("2025-03-01T00:00:00Z"), or a whole number
-// of hours. Each row lasts until the next one; the last as long as the one before it (one hour
-// where it is alone). Rows rise in time. The error names the line.
-Result<std::vector<UsageStep>> read_usage_csv(std::string_view text);
+// "time,amount" with a head line, in either order; a time is an instant ("2025-03-01T00:00:00Z"),
+// or a whole number of hours. Each row lasts until the next one; the last as long as the one before
+// it (one hour where it is alone). Rows rise in time. The error begins with "FILE:LINE: "; `file`
+// is for that.
+Result<std::vector<UsageStep>> read_usage_csv(std::string_view text,
+                                              std::string_view file = "usage");
 
 struct CommitOption {
   std::string name;

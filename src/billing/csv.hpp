@@ -9,8 +9,23 @@
 
 namespace loam::billing {
 
-// All rows; an empty last line is none. The error names the line (from 1).
-Result<std::vector<std::vector<std::string>>> read_csv(std::string_view text);
+// All rows; an empty last line is none. The error names the line (from 1), after "FILE: " where one
+// is named.
+Result<std::vector<std::vector<std::string>>> read_csv(std::string_view text,
+                                                       std::string_view file = {});
+
+// The error behind "FILE:LINE: ".
+Error fault_at(std::string_view file, std::size_t line, const Error& fault);
+
+// Text of a user's file for a message: at most 40 bytes of it, without what is not printable.
+std::string shown(std::string_view text);
+
+// A table's head line against the columns it must have: the place of each of `wanted` in the head.
+// ErrorKind::invalid_argument names the first column that is missing, unknown or there twice, after
+// "FILE:1: ".
+Result<std::vector<std::size_t>> find_columns(std::string_view file,
+                                              const std::vector<std::string>& head,
+                                              const std::vector<std::string>& wanted);
 
 // The field, quoted where it must be.
 std::string csv_field(std::string_view text);

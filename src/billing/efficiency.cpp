@@ -148,22 +148,25 @@ std::map<std::string, MilliCe> hints(const EfficiencyReport& report) {
 // --- Business figures
 // -------------------------------------------------------------------------------
 
-Result<std::vector<BusinessFigure>> read_business_csv(std::string_view text) {
-  LOAM_TRY(rows, read_csv(text));
-  if (rows.empty() || rows.front() != std::vector<std::string>{"time", "group", "name", "value"})
-    return invalid("the figures do not begin with the head line 'time,group,name,value'", "add it");
+Result<std::vector<BusinessFigure>> read_business_csv(std::string_view text,
+                                                      std::string_view file) {
+  LOAM_TRY(rows, read_csv(text, file));
+  const std::vector<std::string> head = rows.empty() ? std::vector<std::string>{} : rows.front();
+  LOAM_TRY(columns, find_columns(file, head, {"time", "group", "name", "value"}));
   std::vector<BusinessFigure> figures;
   for (std::size_t i = 1; i < rows.size(); ++i) {
-    const std::string where = "line " + std::to_string(i + 1);
-    if (rows[i].size() != 4)
-      return invalid(where + " has " + std::to_string(rows[i].size()) + " fields instead of 4",
-                     "write time,group,name,value");
-    const auto at = parse_instant(rows[i][0]);
-    if (!at.ok()) return invalid(where + ": " + at.error().message, at.error().next_step);
+    const std::vector<std::string>& row = rows[i];
+    if (row.size() != columns.size())
+      return fault_at(file, i + 1,
+                      invalid("there are " + std::to_string(row.size()) + " fields instead of " +
+                                  std::to_string(columns.size()),
+                              "write time,group,name,value"));
+    const auto at = parse_instant(row[columns[0]]);
+    if (!at.ok()) return fault_at(file, i + 1, at.error());
     constexpr std::int64_t value_max = 1'000'000'000'000'000;
-    const auto value = parse_decimal(rows[i][3], 3, value_max, "value");
-    if (!value.ok()) return invalid(where + ": " + value.error().message, value.error().next_step);
-    figures.push_back({*at, rows[i][1], rows[i][2], *value});
+    const auto value = parse_decimal(row[columns[3]], 3, value_max, "value");
+    if (!value.ok()) return fault_at(file, i + 1, value.error());
+    figures.push_back({*at, row[columns[1]], row[columns[2]], *value});
   }
   return figures;
 }

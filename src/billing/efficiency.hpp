@@ -89,7 +89,9 @@ struct BusinessFigure {
   std::string name;
   std::int64_t value = 0;  // thousandths
 };
-Result<std::vector<BusinessFigure>> read_business_csv(std::string_view text);
+// The columns in any order. The error begins with "FILE:LINE: "; `file` is for that.
+Result<std::vector<BusinessFigure>> read_business_csv(std::string_view text,
+                                                      std::string_view file = "figures");
 
 struct UnitCost {
   std::string group;

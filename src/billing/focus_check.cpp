@@ -296,8 +296,15 @@ class Checker {
 Result<FocusReport> check_csv(std::string_view text) {
   LOAM_TRY(rows, read_csv(text));
   if (rows.empty()) return invalid("the file is empty", "give a head line and rows");
-  Checker checker;
   const std::vector<std::string>& head = rows.front();
+  const bool known = std::any_of(head.begin(), head.end(), [](const std::string& name) {
+    return find_column(name) != nullptr;
+  });
+  // Another kind of file, or other separators: said once, not once a mandatory column.
+  if (!known)
+    return invalid("line 1 names no column of FOCUS 1.4; it begins with " + shown(head.front()),
+                   "begin with a head line, its names separated by commas");
+  Checker checker;
   checker.head(head);
   std::map<std::string, Value> values;
   for (std::size_t i = 1; i < rows.size(); ++i) {

@@ -141,19 +141,33 @@ TEST(UsageCsv, reads_instants_and_hours_and_gives_each_row_its_length) {
 }
 
 TEST(UsageCsv, bad_rows_are_refused_by_line) {
-  const auto fault = [](const char* text) { return refusal(read_usage_csv(text)); };
-  EXPECT_NE(fault("").find("head line"), std::string::npos);
-  EXPECT_NE(fault("amount,time\n1,1\n").find("head line"), std::string::npos);
+  const auto fault = [](const char* text) { return refusal(read_usage_csv(text, "use.csv")); };
   EXPECT_NE(fault("time,amount\n").find("no rows"), std::string::npos);
-  EXPECT_NE(fault("time,amount\n0,1\n0,2\n").find("line 3"), std::string::npos);
+  EXPECT_NE(fault("time,amount\n0,1\n0,2\n").find("use.csv:3: "), std::string::npos);
   EXPECT_NE(fault("time,amount\n1,1\n0,2\n").find("not after"), std::string::npos);
-  EXPECT_NE(fault("time,amount\n0,-1\n").find("line 2"), std::string::npos);
+  EXPECT_NE(fault("time,amount\n0,-1\n").find("use.csv:2: "), std::string::npos);
   EXPECT_NE(fault("time,amount\n0,1,2\n").find("3 fields"), std::string::npos);
   EXPECT_NE(fault("time,amount\nnoon,1\n").find("'noon' is not a time"), std::string::npos);
-  EXPECT_NE(fault("time,amount\n2025-02-30T00:00:00Z,1\n").find("line 2"), std::string::npos);
+  EXPECT_NE(fault("time,amount\n2025-02-30T00:00:00Z,1\n").find("use.csv:2: "), std::string::npos);
   EXPECT_NE(fault("time,amount\n0,\"1\n").find("nothing closes"), std::string::npos);
   EXPECT_NE(fault("time,amount\n-1,1\n").find("'-1'"), std::string::npos);
-  EXPECT_NE(fault("time,amount\n0,NaN\n").find("line 2"), std::string::npos);
+  EXPECT_NE(fault("time,amount\n0,NaN\n").find("use.csv:2: "), std::string::npos);
+}
+
+TEST(UsageCsv, a_wrong_head_is_refused_by_its_column) {
+  const auto fault = [](const std::string& text) {
+    return refusal(read_usage_csv(text, "use.csv"));
+  };
+  EXPECT_NE(fault("").find("use.csv:1: the column 'time' is missing"), std::string::npos);
+  EXPECT_NE(fault("when,amount\n1,1\n").find("use.csv:1: the column 'time' is missing"),
+            std::string::npos);
+  EXPECT_NE(fault("time,amount,note\n").find("the column 'note' is not known"), std::string::npos);
+  EXPECT_NE(fault("time,time,amount\n").find("'time' is there twice"), std::string::npos);
+  // However long a line is, little of it is quoted, and nothing that moves a terminal's cursor.
+  const std::string long_head = "time,amount," + std::string(100'000, 'x') + "\n";
+  EXPECT_LT(fault(long_head).size(), 200u);
+  EXPECT_NE(fault("time,amount,\x1b[2J\n").find("'?[2J'"), std::string::npos);
+  EXPECT_EQ(read_usage_csv("amount,time\n2,5\n")->front().amount, 2000);
 }
 
 TEST(Advice, prices_that_make_no_sense_are_refused) {

@@ -202,6 +202,12 @@ TEST(BusinessFigures, give_the_cost_per_unit_and_group) {
                            "time,group,name,value\n2025-03-01T00:00:00Z,a,b\n",
                            "time,group,name,value\n2025-03-01T00:00:00Z,a,b,-1\n"})
     EXPECT_FALSE(read_business_csv(text).ok()) << text;
+  EXPECT_NE(refusal(read_business_csv("time,group,value\n", "use.csv"))
+                .find("use.csv:1: the column 'name' is missing"),
+            std::string::npos);
+  EXPECT_EQ(
+      read_business_csv("value,name,group,time\n2,users,a,2025-03-01T00:00:00Z\n")->front().value,
+      2000);
 }
 
 TEST(Csv, quoted_fields_come_back_as_they_were) {

@@ -125,7 +125,7 @@ Result<int> run_advise(Session& session, const Arguments& arguments) {
     return invalid("the file of usage is missing", "give it with --usage FILE.csv");
   LOAM_TRY(request, advice_request(arguments));
   LOAM_TRY(text, file_text(arguments.text("usage")));
-  LOAM_TRY(usage, billing::read_usage_csv(text));
+  LOAM_TRY(usage, billing::read_usage_csv(text, arguments.text("usage")));
   if (arguments.has("forecast")) {
     LOAM_TRY(ahead, parse_duration(arguments.text("forecast")));
     if (ahead.ms == 0) return invalid("--forecast: 0s is no time", "write it as 30d");
