@@ -69,6 +69,14 @@ struct InvoiceRecord {
   Invoice invoice;
 };
 
+struct AdjustmentRecord {
+  Instant from;
+  Instant to;
+  CommitmentId commitment;  // of a fee
+  LeaseId lease;            // of a credit
+  AdjustmentLine line;
+};
+
 struct CreditNoteRecord {
   Instant issued_at;
   CreditNote note;
@@ -135,6 +143,9 @@ class Backend {
   // Every usage record of the tenant with from <= record.from < to, in order of their ids.
   virtual Result<void> usage(TenantId tenant, Instant from, Instant to,
                              const std::function<void(const UsageRecord&)>& each) = 0;
+  // What was charged or given back besides, with from <= record.from < to, in order of time.
+  virtual Result<std::vector<AdjustmentRecord>> adjustments(TenantId tenant, Instant from,
+                                                            Instant to) = 0;
   // Newest first; ids below `before` where it is valid.
   virtual Result<std::vector<TransactionRecord>> transactions(TenantId tenant, TransactionId before,
                                                               std::int64_t limit) = 0;

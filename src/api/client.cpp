@@ -424,6 +424,15 @@ Result<CreditNoteView> Client::credit_invoice(const std::string& id, const Credi
                                       to_json(request), key);
 }
 
+Result<CommitmentList> Client::commitments() {
+  return core_->get<CommitmentList>("/v1/commitments");
+}
+
+Result<CommitmentView> Client::buy_commitment(const CommitmentRequest& request,
+                                              const std::string& key) {
+  return core_->write<CommitmentView>(Method::post, "/v1/commitments", to_json(request), key);
+}
+
 Result<BudgetList> Client::budgets() {
   return core_->get<BudgetList>("/v1/budgets");
 }

@@ -124,6 +124,9 @@ class Client {
   Result<CreditNoteView> credit_invoice(const std::string& id, const CreditRequest& request,
                                         const std::string& key = {});
 
+  Result<CommitmentList> commitments();
+  Result<CommitmentView> buy_commitment(const CommitmentRequest& request,
+                                        const std::string& key = {});
   Result<BudgetList> budgets();
   Result<BudgetView> budget(const std::string& name);
   Result<BudgetView> set_budget(const BudgetRequest& request, const std::string& key = {});

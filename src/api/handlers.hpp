@@ -53,6 +53,8 @@ LOAM_API_HANDLER(show_budget);
 LOAM_API_HANDLER(set_budget);
 LOAM_API_HANDLER(remove_budget);
 LOAM_API_HANDLER(answer_budget);
+LOAM_API_HANDLER(list_commitments);
+LOAM_API_HANDLER(buy_commitment);
 #undef LOAM_API_HANDLER
 
 }  // namespace loam::api::handlers

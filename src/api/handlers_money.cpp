@@ -172,6 +172,8 @@ void bill(const CallPtr& call) {
     BillMaker maker(tenant.name, tenant.currency);
     LOAM_CHECK(call->backend().usage(tenant.id, from ? *from : Instant{}, to,
                                      [&](const UsageRecord& record) { maker.add(record); }));
+    LOAM_TRY(adjustments, call->backend().adjustments(tenant.id, from ? *from : Instant{}, to));
+    for (const AdjustmentRecord& record : adjustments) maker.add(record);
     for (const TaskId id : maker.tasks()) {
       LOAM_TRY(record, call->backend().task(id));
       if (record) maker.describe(*record);

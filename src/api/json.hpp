@@ -10,12 +10,13 @@
 namespace loam::api {
 
 // Every shape of the API by name: requests, then what is answered.
-#define LOAM_API_REQUESTS(X)                                                        \
-  X(TaskRequest)                                                                    \
-  X(TenantRequest)                                                                  \
-  X(TenantPatch)                                                                    \
-  X(TopUpRequest) X(RateRequest) X(InvoiceRequest) X(TokenRequest) X(BackupRequest) \
-      X(CreditRequest) X(BudgetRequest) X(BudgetAnswer)
+#define LOAM_API_REQUESTS(X)                                                         \
+  X(TaskRequest)                                                                     \
+  X(TenantRequest)                                                                   \
+  X(TenantPatch)                                                                     \
+  X(TopUpRequest)                                                                    \
+  X(RateRequest) X(InvoiceRequest) X(TokenRequest) X(BackupRequest) X(CreditRequest) \
+      X(BudgetRequest) X(BudgetAnswer) X(CommitmentRequest)
 #define LOAM_API_VIEWS(X) \
   X(HealthView)           \
   X(WhoAmIView)           \
@@ -37,6 +38,8 @@ namespace loam::api {
   X(CreditNoteView)       \
   X(BudgetView)           \
   X(BudgetList)           \
+  X(CommitmentView)       \
+  X(CommitmentList)       \
   X(TokenView) X(TokenList) X(BackupView) X(ReloadView) X(TopView) X(Problem)
 
 // The JSON text of a shape, members in the order of its declaration: also what `--json` prints.

@@ -89,6 +89,8 @@ struct Schemas {
   LOAM_API_SCHEMA(InvoiceLineView)
   LOAM_API_SCHEMA(TaxLineView)
   LOAM_API_SCHEMA(BudgetNoticeView)
+  LOAM_API_SCHEMA(AdjustmentView)
+  LOAM_API_SCHEMA(CommitmentFeeView)
   LOAM_API_SCHEMA(LedgerEntry)
   LOAM_API_SCHEMA(PostingView)
 #undef LOAM_API_SCHEMA

@@ -149,6 +149,13 @@ const Route table[] = {
     {Method::post, "/v1/budgets/{name}/answer", "answerBudget",
      "Approves or refuses a budget's open request to go on.", Action::issue_invoices, false,
      "BudgetAnswer", "BudgetView", 200, no_query, "", true, handlers::answer_budget},
+    {Method::get, "/v1/commitments", "listCommitments", "Commitments, with their fees.",
+     Action::see_money, false, "", "CommitmentList", 200, no_query, "", false,
+     handlers::list_commitments},
+    {Method::post, "/v1/commitments", "buyCommitment",
+     "Buys capacity for a tenant by the month, the quarter or the year.", Action::issue_invoices,
+     false, "CommitmentRequest", "CommitmentView", 201, no_query, "", true,
+     handlers::buy_commitment},
     {Method::get, "/v1/ledger", "ledger", "A tenant's transactions, newest first.",
      Action::see_money, false, "", "LedgerView", 200, ledger_query, "", false, handlers::ledger},
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "api/commitment_types.hpp"
+
 #include "domain/price.hpp"
 
 namespace loam::api {
@@ -268,6 +270,7 @@ struct BillView {
   std::string from;
   std::string to;
   std::vector<BillLine> lines;
+  std::vector<AdjustmentView> adjustments;  // in order of time; `total` counts them
   std::int64_t run_ms = 0;
   std::int64_t billed_ms = 0;
   std::string list;
@@ -276,8 +279,8 @@ struct BillView {
   bool billed_equals_run = false;  // over the finished attempts on this bill
 };
 BOOST_DESCRIBE_STRUCT(BillView, (),
-                      (tenant, currency, from, to, lines, run_ms, billed_ms, list, discount, total,
-                       billed_equals_run))
+                      (tenant, currency, from, to, lines, adjustments, run_ms, billed_ms, list,
+                       discount, total, billed_equals_run))
 
 // ---- shapes around the nouns --------------------------------------------------------------
 
@@ -358,7 +361,7 @@ struct InvoiceRequest {
 BOOST_DESCRIBE_STRUCT(InvoiceRequest, (), (tenant))
 
 struct InvoiceLineView {
-  std::string kind;  // usage, correction, credit
+  std::string kind;  // usage, correction, credit, fee, covered
   std::string project;
   std::string environment;
   std::string model;

@@ -319,6 +319,15 @@ BudgetView budget_view(const engine::State& state, Instant now, const std::strin
   return view;
 }
 
+namespace {
+
+// milli-CE ms to millionths of a CE-hour: / 1000 / 3,600,000 * 1,000,000, half away from zero.
+std::string ce_hours_text(std::int64_t milli_ce_ms) {
+  return decimal_text(milli_ce_ms / 3600 + (milli_ce_ms % 3600) / 1800, 6);
+}
+
+}  // namespace
+
 InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant) {
   const Invoice& invoice = record.invoice;
   InvoiceView view;
@@ -329,12 +338,10 @@ InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant) {
   view.to = to_text(invoice.to);
   view.issued_at = to_text(record.issued_at);
   for (const InvoiceLine& line : invoice.lines) {
-    // milli-CE ms to millionths of a CE-hour: / 1000 / 3,600,000 * 1,000,000, half up.
-    const std::int64_t micro_ce_hours = line.milli_ce_ms / 3600 + (line.milli_ce_ms % 3600) / 1800;
     view.lines.push_back({word(line.key.kind), line.key.project, line.key.environment,
                           line.key.model, word(line.key.purchase_model), word(line.key.tariff),
                           line.key.window, amount_text(line.key.unit_price),
-                          decimal_text(micro_ce_hours, 6), line.tasks, amount_text(line.list),
+                          ce_hours_text(line.milli_ce_ms), line.tasks, amount_text(line.list),
                           amount_text(line.net), amount_text(line.payable)});
   }
   view.subtotal = amount_text(invoice.subtotal);
@@ -368,7 +375,7 @@ bool BillMaker::Price::operator<(const Price& other) const {
 }
 
 BillMaker::BillMaker(std::string tenant, Currency currency)
-    : tenant_(std::move(tenant)), currency_(currency) {}
+    : tenant_(std::move(tenant)), currency_(currency), adjusted_(Money::zero(currency)) {}
 
 void BillMaker::add(const UsageRecord& record) {
   first_ = std::min(first_, record.from);
@@ -385,6 +392,29 @@ void BillMaker::add(const UsageRecord& record) {
   line.tasks += record.tasks;
   line.list += record.list;
   line.net += record.net;
+}
+
+void BillMaker::add(const AdjustmentRecord& record) {
+  first_ = std::min(first_, record.from);
+  const LineKey& key = record.line.key;
+  AdjustmentView view;
+  view.kind = word(key.kind);
+  view.from = to_text(record.from);
+  view.to = to_text(record.to);
+  if (record.commitment.valid()) view.commitment = record.commitment.text();
+  if (record.lease.valid()) view.lease = record.lease.text();
+  view.project = key.project;
+  view.environment = key.environment;
+  view.model = key.model;
+  view.purchase_model = word(key.purchase_model);
+  view.tariff = word(key.tariff);
+  view.window = key.window;
+  view.unit_price = amount_text(key.unit_price);
+  view.ce_hours = ce_hours_text(record.line.milli_ce_ms);
+  view.list = amount_text(record.line.list);
+  view.net = amount_text(record.line.net);
+  adjusted_ += record.line.net;
+  adjustments_.push_back(std::move(view));
 }
 
 std::vector<TaskId> BillMaker::tasks() const {
@@ -450,7 +480,8 @@ BillView BillMaker::view(std::optional<Instant> from, Instant to) const {
   }
   view.list = amount_text(list);
   view.discount = amount_text(list - net);
-  view.total = amount_text(net);
+  view.adjustments = adjustments_;
+  view.total = amount_text(net + adjusted_);
   view.billed_equals_run = equal && whole_tasks > 0;
   return view;
 }

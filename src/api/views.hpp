@@ -45,6 +45,7 @@ class BillMaker {
   BillMaker(std::string tenant, Currency currency);
 
   void add(const UsageRecord& record);
+  void add(const AdjustmentRecord& record);
   // Ids of the tasks billed, for which describe() is called before view().
   std::vector<TaskId> tasks() const;
   void describe(const TaskRecord& task);
@@ -77,6 +78,8 @@ class BillMaker {
   Currency currency_;
   Instant first_ = Instant::never();
   std::map<TaskId, TaskLines> tasks_;
+  std::vector<AdjustmentView> adjustments_;
+  Money adjusted_;
 };
 
 }  // namespace loam::api

@@ -19,6 +19,8 @@ const char* name_of(LineKind kind) noexcept {
       return "unused";
     case LineKind::credit:
       return "credit";
+    case LineKind::covered:
+      return "covered";
   }
   return "?";
 }

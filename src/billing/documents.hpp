@@ -22,6 +22,7 @@ enum class LineKind : std::uint8_t {
   fee,         // of a commitment or reservation
   unused,      // committed or reserved and not used
   credit,      // given back: service level, goodwill
+  covered,     // given back: use that a commitment covers
 };
 const char* name_of(LineKind kind) noexcept;
 

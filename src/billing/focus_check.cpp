@@ -133,7 +133,7 @@ class Checker {
 
   FocusReport done() {
     for (const auto& [id, sum] : commitments_) {
-      if (sum.purchases && !equal(sum.billed, sum.effective))
+      if (sum.whole() && !equal(sum.billed, sum.effective))
         fault(0, "CommitmentDiscountId",
               "'" + id + "': what its purchases billed is not what was used and unused of it");
     }
@@ -274,18 +274,29 @@ class Checker {
     const Value id = value("CommitmentDiscountId");
     if (!id) return;
     Sum& sum = commitments_[*id];
+    const std::string end = value("ChargePeriodEnd").value_or("");
     if (const auto billed = number("BilledCost"); billed && is("ChargeCategory", "Purchase")) {
       sum.purchases = true;
       sum.billed = sum.billed + *billed;
+      sum.bought_until = std::max(sum.bought_until, end);
     }
-    if (const auto effective = number("EffectiveCost"); effective && is("ChargeCategory", "Usage"))
+    if (const auto effective = number("EffectiveCost");
+        effective && is("ChargeCategory", "Usage")) {
       sum.effective = sum.effective + *effective;
+      sum.told_until = std::max(sum.told_until, end);
+    }
   }
 
   struct Sum {
     bool purchases = false;  // a file may hold the usage of what was bought before
     Decimal billed;
     Decimal effective;
+    // Ends of charge periods; the text of instants sorts as they do.
+    std::string bought_until;
+    std::string told_until;
+
+    // What was bought may reach past the file: then its use is not told to the end.
+    bool whole() const { return purchases && bought_until <= told_until; }
   };
 
   FocusReport report_;

@@ -7,6 +7,31 @@
 
 namespace loam::billing {
 
+namespace {
+
+void add_taxed(OpenCharges& open, Money net, const std::vector<Tax>& taxes) {
+  for (const Tax& tax : taxes) {
+    const Money zero = Money::zero(net.currency());
+    open.taxed.try_emplace({tax.name, tax.parts_per_million}, zero).first->second += net;
+  }
+}
+
+}  // namespace
+
+void OpenCharges::add(const AdjustmentLine& adjustment, const std::vector<Tax>& taxes, Instant at) {
+  const auto [found, fresh] = lines.try_emplace(adjustment.key);
+  InvoiceLine& line = found->second;
+  if (fresh) {
+    line.key = adjustment.key;
+    line.list = line.net = line.payable = Money::zero(adjustment.net.currency());
+    if (lines.size() == 1 && from == Instant{}) from = at;
+  }
+  line.milli_ce_ms += adjustment.milli_ce_ms;
+  line.list += adjustment.list;
+  line.net += adjustment.net;
+  add_taxed(*this, adjustment.net, taxes);
+}
+
 void OpenCharges::add(const Attribution& who, const UsageRecord& record,
                       const std::vector<Tax>& taxes) {
   LineKey key;
@@ -33,10 +58,7 @@ void OpenCharges::add(const Attribution& who, const UsageRecord& record,
   line.tasks += record.tasks;
   line.list += record.list;
   line.net += record.net;
-  for (const Tax& tax : taxes) {
-    const Money zero = Money::zero(record.net.currency());
-    taxed.try_emplace({tax.name, tax.parts_per_million}, zero).first->second += record.net;
-  }
+  add_taxed(*this, record.net, taxes);
 }
 
 TaxLine tax_line(const std::string& name, std::int64_t parts_per_million, Money base) {

@@ -22,6 +22,8 @@ struct OpenCharges {
 
   // What was used or taken back before `from` is a correction.
   void add(const Attribution& who, const UsageRecord& record, const std::vector<Tax>& taxes);
+  // What belongs to `at` and is charged or given back besides usage.
+  void add(const AdjustmentLine& line, const std::vector<Tax>& taxes, Instant at);
   bool empty() const { return lines.empty(); }
 };
 

@@ -24,7 +24,7 @@ Money prorated(Money fee, Date from, Date to, Date active_from, Date active_to) 
   return fee.times_ratio(active, all, Rounding::half_even);
 }
 
-std::vector<FeeLine> fees(const Commitment& commitment) {
+std::vector<FeeLine> fees(const CommitmentPlan& commitment) {
   std::vector<FeeLine> lines;
   for (int index = 0;; ++index) {
     FeeLine line;

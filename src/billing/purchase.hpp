@@ -20,7 +20,7 @@ namespace loam::billing {
 Money prorated(Money fee, Date from, Date to, Date active_from, Date active_to);
 
 // An amount bought by the month or the year.
-struct Commitment {
+struct CommitmentPlan {
   std::string id;
   Date anchor;     // periods begin on this day of the month, or on the last one of a short month
   int months = 1;  // of a period: 1, 3 or 12
@@ -38,7 +38,7 @@ struct FeeLine {
   Money amount;
 };
 // The fee of every period that the commitment touches, in order.
-std::vector<FeeLine> fees(const Commitment& commitment);
+std::vector<FeeLine> fees(const CommitmentPlan& commitment);
 
 // --- Covering
 // -------------------------------------------------------------------------------------

@@ -71,6 +71,19 @@ struct AnswerBudget {
   Approval approval;  // who answers; the rest where approved
 };
 
+// Buys capacity by the month (1), the quarter (3) or the year (12), under the card in force; days
+// are those of its zone.
+struct BuyCommitment {
+  TenantId tenant;
+  MilliCe ce;
+  std::int64_t months = 1;
+  std::optional<Instant> from;   // its day; nothing: today
+  std::optional<Instant> until;  // the last day's end; nothing: after one period
+  std::optional<Instant>
+      anchor;               // whose day of the month periods begin on; nothing: that of `from`
+  Attribution attribution;  // whose cost the fee is
+};
+
 // What a tenant asks.
 struct SubmitTask {
   TenantId tenant;
@@ -108,16 +121,27 @@ struct ReportEnded {
   bool advisory = false;
 };
 
+// In [from, to) a lease got `delivered` of a device where it was promised `promised`.
+struct ReportShortfall {
+  LeaseId lease;
+  Epoch epoch;
+  std::int64_t slice = 0;  // index
+  Instant from;
+  Instant to;
+  BasisPoints promised;
+  BasisPoints delivered;
+};
+
 // What the loop asks of itself.
 struct SchedulePass {};  // one placement at most; repeat while it gives events
 struct TimePassed {};    // one due timer at most; repeat while it gives events
 struct EndLost {};       // one lease on a lost device at most; repeat while it gives events
 
-using Command =
-    std::variant<AttachNode, AttachDevice, ReportDeviceHealth, DrainDevice, CreateTenant,
-                 ChangeTenant, PublishRateCard, TopUp, IssueInvoice, SubmitTask, StopTask,
-                 PauseTask, ResumeTask, ReportStarted, ReportEnded, SchedulePass, TimePassed,
-                 EndLost, CreditInvoice, SetBudget, RemoveBudget, AnswerBudget>;
+using Command = std::variant<AttachNode, AttachDevice, ReportDeviceHealth, DrainDevice,
+                             CreateTenant, ChangeTenant, PublishRateCard, TopUp, IssueInvoice,
+                             SubmitTask, StopTask, PauseTask, ResumeTask, ReportStarted,
+                             ReportEnded, SchedulePass, TimePassed, EndLost, CreditInvoice,
+                             SetBudget, RemoveBudget, AnswerBudget, BuyCommitment, ReportShortfall>;
 
 // An idempotency key with its owner; empty key: none was sent.
 struct RequestKey {

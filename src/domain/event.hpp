@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "domain/budget.hpp"
+#include "domain/commitment.hpp"
 #include "domain/device.hpp"
 #include "domain/ids.hpp"
 #include "domain/lease.hpp"
@@ -229,6 +230,60 @@ struct BudgetApproved {
 };
 BOOST_DESCRIBE_STRUCT(BudgetApproved, (), (name, approval))
 
+struct CommitmentBought {
+  LOAM_EVENT("commitment_bought", 1)
+  Commitment commitment;
+};
+BOOST_DESCRIBE_STRUCT(CommitmentBought, (), (commitment))
+
+// The fee of its next period was charged.
+struct CommitmentCharged {
+  LOAM_EVENT("commitment_charged", 1)
+  TenantId tenant;
+  CommitmentId commitment;
+  std::int64_t fee = 0;  // index
+  Instant from;          // of the days that it is for
+  Instant to;
+  AdjustmentLine line;
+};
+BOOST_DESCRIBE_STRUCT(CommitmentCharged, (), (tenant, commitment, fee, from, to, line))
+
+// Before its time: it covers nothing from `at` on.
+struct CommitmentEnded {
+  LOAM_EVENT("commitment_ended", 1)
+  TenantId tenant;
+  CommitmentId commitment;
+  Instant at;
+  std::string reason;  // in words, for people
+};
+BOOST_DESCRIBE_STRUCT(CommitmentEnded, (), (tenant, commitment, at, reason))
+
+// What of a tenant's use in an hour its commitments cover is given back; again for the same hour,
+// with the difference, where use was told or taken back later.
+struct UseCovered {
+  LOAM_EVENT("use_covered", 1)
+  TenantId tenant;
+  Instant hour;  // its start
+  std::vector<AdjustmentLine> lines;
+};
+BOOST_DESCRIBE_STRUCT(UseCovered, (), (tenant, hour, lines))
+
+// A lease got less of a device than it was promised, and what that was worth is given back.
+struct ShortfallCredited {
+  LOAM_EVENT("shortfall_credited", 1)
+  TenantId tenant;
+  TaskId task;
+  LeaseId lease;
+  std::int64_t slice = 0;  // index
+  Instant from;
+  Instant to;
+  BasisPoints promised;  // of the device
+  BasisPoints delivered;
+  AdjustmentLine line;
+};
+BOOST_DESCRIBE_STRUCT(ShortfallCredited, (),
+                      (tenant, task, lease, slice, from, to, promised, delivered, line))
+
 // A write with an idempotency key took effect: the same key again gives the same answer.
 struct RequestRecorded {
   LOAM_EVENT("request_recorded", 1)
@@ -249,12 +304,14 @@ BOOST_DESCRIBE_STRUCT(RequestsForgotten, (), (before))
 
 #undef LOAM_EVENT
 
-using Event = std::variant<NodeAttached, DeviceAttached, DeviceHealthChanged, DeviceDrainChanged,
-                           TenantCreated, TenantChanged, RateCardPublished, TransactionPosted,
-                           TaskAccepted, LeaseGranted, AttemptStarted, StopRequested, UsageRated,
-                           LeaseEnded, TaskRequeued, TaskPaused, TaskFinished, InvoiceIssued,
-                           RequestRecorded, RequestsForgotten, CreditNoteIssued, SpotPriceMoved,
-                           HoldsReviewed, BudgetSet, BudgetRemoved, BudgetNoticed, BudgetApproved>;
+using Event =
+    std::variant<NodeAttached, DeviceAttached, DeviceHealthChanged, DeviceDrainChanged,
+                 TenantCreated, TenantChanged, RateCardPublished, TransactionPosted, TaskAccepted,
+                 LeaseGranted, AttemptStarted, StopRequested, UsageRated, LeaseEnded, TaskRequeued,
+                 TaskPaused, TaskFinished, InvoiceIssued, RequestRecorded, RequestsForgotten,
+                 CreditNoteIssued, SpotPriceMoved, HoldsReviewed, BudgetSet, BudgetRemoved,
+                 BudgetNoticed, BudgetApproved, CommitmentBought, CommitmentCharged,
+                 CommitmentEnded, UseCovered, ShortfallCredited>;
 
 // Who caused an event: the issuer vouches for the subject ("socket" + "uid:0", "token" + "ci").
 struct Actor {

@@ -38,6 +38,9 @@ struct InvoiceTag {
 struct CreditNoteTag {
   static constexpr const char* prefix = "cn-";
 };
+struct CommitmentTag {
+  static constexpr const char* prefix = "com-";
+};
 
 using DeviceId = Id<DeviceTag>;
 using NodeId = Id<NodeTag>;
@@ -50,6 +53,7 @@ using UsageId = Id<UsageTag>;
 using TransactionId = Id<TransactionTag>;
 using InvoiceId = Id<InvoiceTag>;
 using CreditNoteId = Id<CreditNoteTag>;
+using CommitmentId = Id<CommitmentTag>;
 
 // Counts the leases of one task; a report with an older epoch than the task's changes nothing.
 struct Epoch {

@@ -54,9 +54,10 @@ struct Transaction {
 };
 BOOST_DESCRIBE_STRUCT(Transaction, (), (id, kind, tenant, task, note, postings))
 
-// usage; correction: of a period already invoiced, at the price of its own time; credit: given
-// back.
-BOOST_DEFINE_ENUM_CLASS(InvoiceLineKind, usage, correction, credit)
+// usage; correction: of a period already invoiced, at the price of its own time; credit: given back
+// for what was promised and not delivered; fee: of a commitment; covered: use that a commitment
+// covers, given back at the price at which it was charged.
+BOOST_DEFINE_ENUM_CLASS(InvoiceLineKind, usage, correction, credit, fee, covered)
 
 // What one invoice line adds up: everything charged under one attribution at one price.
 struct LineKey {
@@ -99,6 +100,18 @@ struct InvoiceLine {
   friend bool operator==(const InvoiceLine&, const InvoiceLine&) = default;
 };
 BOOST_DESCRIBE_STRUCT(InvoiceLine, (), (key, milli_ce_ms, tasks, list, net, payable))
+
+// What is charged or given back besides usage.
+struct AdjustmentLine {
+  LineKey key;
+  RateCardId card;               // whose taxes apply
+  std::int64_t milli_ce_ms = 0;  // quantity; below zero where it is given back
+  Money list;
+  Money net;  // below zero: given back
+
+  friend bool operator==(const AdjustmentLine&, const AdjustmentLine&) = default;
+};
+BOOST_DESCRIBE_STRUCT(AdjustmentLine, (), (key, card, milli_ce_ms, list, net))
 
 // A tax's share of what it applies to, rounded once.
 struct TaxLine {

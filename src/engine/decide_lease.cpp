@@ -333,7 +333,8 @@ Decision decide_on(const State& state, Instant now, const TimePassed&) {
     if (count > 0) draft.add(RequestsForgotten{before});
   }
   if (state.timers.empty() || state.timers.begin()->first > now) {
-    if (draft.empty() && !review_holds(draft) && !move_spot(draft) && !tell_budget(draft))
+    if (draft.empty() && !settle_commitments(draft) && !review_holds(draft) && !move_spot(draft) &&
+        !tell_budget(draft))
       end_by_budget(draft);
     return draft.done();
   }

@@ -42,6 +42,7 @@ Decision decide_on(const State&, Instant, const CreditInvoice&);
 Decision decide_on(const State&, Instant, const SetBudget&);
 Decision decide_on(const State&, Instant, const RemoveBudget&);
 Decision decide_on(const State&, Instant, const AnswerBudget&);
+Decision decide_on(const State&, Instant, const BuyCommitment&);
 // By a tenant.
 Decision decide_on(const State&, Instant, const SubmitTask&);
 Decision decide_on(const State&, Instant, const StopTask&);
@@ -50,6 +51,7 @@ Decision decide_on(const State&, Instant, const ResumeTask&);
 // By a node, or the loop itself.
 Decision decide_on(const State&, Instant, const ReportStarted&);
 Decision decide_on(const State&, Instant, const ReportEnded&);
+Decision decide_on(const State&, Instant, const ReportShortfall&);
 Decision decide_on(const State&, Instant, const SchedulePass&);
 Decision decide_on(const State&, Instant, const TimePassed&);
 Decision decide_on(const State&, Instant, const EndLost&);

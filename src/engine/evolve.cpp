@@ -285,9 +285,10 @@ void apply(State& state, const Record&, const StopRequested& event) {
   set_timer(state, due, lease);
 }
 
-void apply(State& state, const Record&, const UsageRated& event) {
+void apply(State& state, const Record& record, const UsageRated& event) {
   const UsageRecord& usage = event.record;
   Lease& lease = lease_of(state, usage.lease);
+  note_use(state, usage, lease, task_of(state, usage.task), record.at);
   const Instant due = next_due(lease);
   billing::advance(lease, usage);
   set_timer(state, due, lease);
@@ -423,6 +424,36 @@ void apply(State& state, const Record&, const InvoiceIssued& event) {
   state.invoices[event.invoice.id] = {event.invoice.id, event.invoice.tenant,
                                       event.invoice.subtotal, event.invoice.taxes,
                                       Money::zero(event.invoice.currency)};
+}
+
+// Onto the tenant's next invoice.
+void add_open(State& state, TenantId tenant, const AdjustmentLine& line, Instant at) {
+  state.open_charges[tenant].add(line, state.card(line.card).terms().taxes, at);
+}
+
+void apply(State& state, const Record&, const CommitmentBought& event) {
+  apply_to_books(state, event);
+}
+
+void apply(State& state, const Record& record, const CommitmentCharged& event) {
+  add_open(state, event.tenant, event.line, event.from);
+  apply_to_books(state, event, record.at);
+}
+
+void apply(State& state, const Record&, const CommitmentEnded& event) {
+  apply_to_books(state, event);
+}
+
+void apply(State& state, const Record& record, const UseCovered& event) {
+  for (const AdjustmentLine& line : event.lines) add_open(state, event.tenant, line, event.hour);
+  apply_to_books(state, event, record.at);
+}
+
+void apply(State& state, const Record&, const ShortfallCredited& event) {
+  Lease& lease = lease_of(state, event.lease);
+  lease.credited_until.resize(lease.slices.size());
+  lease.credited_until.at(static_cast<std::size_t>(event.slice)) = event.to;
+  add_open(state, event.tenant, event.line, event.from);
 }
 
 void apply(State& state, const Record& record, const RequestRecorded& event) {

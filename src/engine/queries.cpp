@@ -122,6 +122,10 @@ std::optional<Reject> put_price(const State& state, Instant now, const Tenant& t
                                  : "on demand now, since spot is tight: ") +
                  quote.rule;
   }
+  if (spec.purchase_model == PurchaseModel::commitment) {
+    quote.rule =
+        "on demand, and given back hour by hour as far as a commitment covers it: " + quote.rule;
+  }
   quote.expected_time = request.expected;
   return std::nullopt;
 }

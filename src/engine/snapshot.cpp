@@ -44,6 +44,13 @@ void save_money(const State& state, StateImage& image) {
   }
   for (const auto& [currency, after] : state.reviews) image.reviews.push_back({currency, after});
   image.budgets = state.budgets.images();
+  for (const auto& [tenant, book] : state.commitment_books) {
+    CommitmentBookImage& of = image.commitments.emplace_back();
+    of.tenant = tenant;
+    of.commitments = book.commitments;
+    for (const auto& [start, hour] : book.hours)
+      of.hours.push_back({start, hour.pieces, hour.given, hour.due});
+  }
   for (const auto& [budget, task] : state.ending) image.ending.push_back({budget, task});
   for (const auto& [task, ce] : state.spot_waiting) image.spot_waiting.push_back({task, ce});
 }
@@ -78,6 +85,13 @@ void restore_money(State& state, StateImage& image) {
     const Result<void> restored = state.budgets.restore(std::move(budget));
     LOAM_ASSERT(restored.ok());
   }
+  for (CommitmentBookImage& of : image.commitments) {
+    CommitmentBook& book = state.commitment_books[of.tenant];
+    book.commitments = std::move(of.commitments);
+    for (CoverHourImage& hour : of.hours)
+      book.hours[hour.start] = {std::move(hour.pieces), std::move(hour.given), hour.due};
+  }
+  index_dues(state);
   for (EndingImage& ending : image.ending)
     state.ending.insert({std::move(ending.budget), ending.task});
   for (const WantedImage& wanted : image.spot_waiting) {
@@ -98,6 +112,7 @@ StateImage image_of(const State& state) {
   image.next_transaction = static_cast<std::int64_t>(state.next.transaction);
   image.next_invoice = static_cast<std::int64_t>(state.next.invoice);
   image.next_credit_note = static_cast<std::int64_t>(state.next.credit_note);
+  image.next_commitment = static_cast<std::int64_t>(state.next.commitment);
   image.nodes = state.nodes;
   image.devices = state.devices;
   image.tenants = state.tenants;
@@ -124,6 +139,7 @@ State state_of(StateImage image) {
   state.next.transaction = static_cast<std::uint64_t>(image.next_transaction);
   state.next.invoice = static_cast<std::uint64_t>(image.next_invoice);
   state.next.credit_note = static_cast<std::uint64_t>(image.next_credit_note);
+  state.next.commitment = static_cast<std::uint64_t>(image.next_commitment);
   state.nodes = std::move(image.nodes);
   state.devices = std::move(image.devices);
   state.tenants = std::move(image.tenants);

@@ -74,6 +74,21 @@ struct WantedImage {
 };
 BOOST_DESCRIBE_STRUCT(WantedImage, (), (task, ce))
 
+struct CoverHourImage {
+  Instant start;
+  std::vector<CoverPiece> pieces;
+  std::vector<AdjustmentLine> given;
+  bool due = false;
+};
+BOOST_DESCRIBE_STRUCT(CoverHourImage, (), (start, pieces, given, due))
+
+struct CommitmentBookImage {
+  TenantId tenant;
+  std::vector<Commitment> commitments;
+  std::vector<CoverHourImage> hours;
+};
+BOOST_DESCRIBE_STRUCT(CommitmentBookImage, (), (tenant, commitments, hours))
+
 struct StateImage {
   std::int64_t sequence = 0;
   Instant now;
@@ -83,6 +98,7 @@ struct StateImage {
   std::int64_t next_transaction = 1;
   std::int64_t next_invoice = 1;
   std::int64_t next_credit_note = 1;
+  std::int64_t next_commitment = 1;
   std::vector<Node> nodes;
   std::vector<Device> devices;
   std::vector<Tenant> tenants;
@@ -96,15 +112,16 @@ struct StateImage {
   std::vector<SpotImage> spot;
   std::vector<ReviewImage> reviews;
   std::vector<billing::BudgetImage> budgets;
+  std::vector<CommitmentBookImage> commitments;
   std::vector<EndingImage> ending;
   std::vector<WantedImage> spot_waiting;
   std::vector<RequestImage> requests;
 };
 BOOST_DESCRIBE_STRUCT(StateImage, (),
                       (sequence, now, next_task, next_lease, next_usage, next_transaction,
-                       next_invoice, next_credit_note, nodes, devices, tenants, tasks, leases,
-                       rate_cards, balances, open_charges, tiers, invoices, spot, reviews, budgets,
-                       ending, spot_waiting, requests))
+                       next_invoice, next_credit_note, next_commitment, nodes, devices, tenants,
+                       tasks, leases, rate_cards, balances, open_charges, tiers, invoices, spot,
+                       reviews, budgets, commitments, ending, spot_waiting, requests))
 
 // O(size of the state); the pause of a snapshot.
 StateImage image_of(const State& state);
@@ -117,7 +134,7 @@ Result<void> check_card(const RateCard& card);
 Result<void> check_cards(const StateImage& image);
 
 // The text a snapshot is stored as; versioned like events.
-inline constexpr int snapshot_version = 2;
+inline constexpr int snapshot_version = 3;
 std::string encode(const StateImage& image);
 Result<StateImage> decode_image(std::string_view text, int version);
 

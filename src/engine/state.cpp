@@ -73,6 +73,7 @@ Instant next_due(const State& state, Instant now) {
   Instant due = state.timers.empty() ? Instant::never() : state.timers.begin()->first;
   if (state.rates.sells_spot()) due = std::min(due, spot_due(state, now));
   if (!state.budgets.empty()) due = std::min(due, state.budgets.next_due(now));
+  if (!state.commitment_dues.empty()) due = std::min(due, state.commitment_dues.begin()->first);
   return due;
 }
 

@@ -14,6 +14,7 @@
 #include "billing/invoicing.hpp"
 #include "billing/lease_rating.hpp"
 #include "domain/event.hpp"
+#include "engine/commitments.hpp"
 #include "schedule/pool.hpp"
 #include "schedule/queue.hpp"
 
@@ -27,6 +28,7 @@ struct NextIds {
   std::uint64_t transaction = 1;
   std::uint64_t invoice = 1;
   std::uint64_t credit_note = 1;
+  std::uint64_t commitment = 1;
 
   friend bool operator==(const NextIds&, const NextIds&) = default;
 };
@@ -75,6 +77,7 @@ class State {
   std::map<TenantId, billing::OpenCharges> open_charges;
   std::map<InvoiceId, InvoiceStanding> invoices;
   billing::BudgetBook budgets;
+  std::map<TenantId, CommitmentBook> commitment_books;
   std::map<Currency, TaskId> reviews;  // holds to be reviewed, from after this task on
   std::map<std::pair<std::string, std::string>, RecordedRequest> requests;  // by scope and key
   NextIds next;
@@ -89,6 +92,7 @@ class State {
   schedule::Queue queue;
   std::set<std::pair<Instant, LeaseId>> timers;  // next due per started lease
   std::set<DeviceId> lost_in_use;                // lost devices whose leases are not ended yet
+  CommitmentDues commitment_dues;
   Market market;
   std::map<TaskId, MilliCe> spot_waiting;           // what each counts for in market.wanted
   std::set<std::pair<std::string, TaskId>> ending;  // by budget: running tasks that it ends

@@ -163,6 +163,8 @@ Isolation isolation_of(const schedule::UnitPlacement& place) {
 
 PurchaseModel model_now(const State& state, Instant now, const Tenant& tenant, const TaskSpec& spec,
                         MilliCe ce) {
+  // Charged on demand, and given back as far as a commitment covers it.
+  if (spec.purchase_model == PurchaseModel::commitment) return PurchaseModel::on_demand;
   if (spec.purchase_model != PurchaseModel::hybrid) return spec.purchase_model;
   // On demand from 90 % of its price on: what is saved is not worth an interruption.
   constexpr BasisPoints tight{9'000};
@@ -178,6 +180,7 @@ PurchaseModel model_now(const State& state, Instant now, const Tenant& tenant, c
 
 std::vector<billing::Terms> terms_of(const TaskSpec& spec) {
   std::vector<PurchaseModel> models{spec.purchase_model};
+  if (spec.purchase_model == PurchaseModel::commitment) models = {PurchaseModel::on_demand};
   if (spec.purchase_model == PurchaseModel::hybrid)
     models = {PurchaseModel::on_demand, PurchaseModel::spot};
   std::vector<billing::Terms> all;
@@ -308,6 +311,11 @@ HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const
     return {{},
             Reject{RejectCode::no_rate_card, "there is no price in " + code + " yet",
                    "ask the operator to publish one: loam rate set PRICE --currency " + code}};
+  }
+  if (spec.purchase_model == PurchaseModel::commitment && !committed(state, tenant.id, now)) {
+    return {{},
+            Reject{RejectCode::not_sold, tenant.spec.name + " has no commitment in force",
+                   "buy one (loam commit buy), or run it on_demand"}};
   }
   for (const billing::Terms& terms : terms_of(spec)) {
     if (const auto sold = billing::sold(*table, terms); !sold.ok()) {

@@ -104,11 +104,11 @@ std::optional<Reject> validate_not_yet(const TaskSpec& spec) {
   if (spec.deadline) return not_yet("deadline", "leave it out");
   if (!spec.recurrence.empty()) return not_yet("recurrence", "submit the task when it is due");
   if (spec.segments != 1) return not_yet("segments", "leave it out");
-  if (spec.purchase_model == PurchaseModel::reservation ||
-      spec.purchase_model == PurchaseModel::commitment)
+  if (spec.purchase_model == PurchaseModel::reservation) {
     return not_yet(
         std::string("purchase_model: ") + boost::describe::enum_to_string(spec.purchase_model, "?"),
-        "use on_demand, spot or hybrid");
+        "use on_demand, commitment, spot or hybrid");
+  }
   if (!is_name(spec.service_class)) {
     return bad("the service class '" + spec.service_class + "' is not a name",
                "use standard, or one that the rate card names");

@@ -362,6 +362,7 @@ void Auditor::compare(const Seen& seen) {
 }
 
 void Auditor::check_drained() {
+  check_covers();
   if (!tasks_.empty()) {
     fail(3, std::to_string(tasks_.size()) + " tasks never ended, the first is " +
                 tasks_.begin()->first.text());

@@ -89,6 +89,17 @@ class Auditor {
     bool tiered = false;  // then a record may lie in several tiers, and `worth` says nothing
     Duration billed;
   };
+  // A right to capacity, and what of it was used, by hour.
+  struct CommitmentEntry {
+    Commitment commitment;
+    Instant until;
+  };
+  struct CoverBook {
+    std::vector<CommitmentEntry> commitments;
+    std::map<Instant, Int128> covered;  // milli-CE × ms, by the hour's start
+    Money given;                        // back for covered use, in all
+    Money used;                         // net of all usage on demand
+  };
   struct DeviceBook {
     DeviceFacts facts;
     std::string name;
@@ -138,6 +149,11 @@ class Auditor {
   void on(const Record&, const BudgetRemoved&) {}
   void on(const Record&, const BudgetNoticed&) {}
   void on(const Record&, const BudgetApproved&) {}
+  void on(const Record&, const CommitmentBought&);
+  void on(const Record&, const CommitmentCharged&);
+  void on(const Record&, const CommitmentEnded&);
+  void on(const Record&, const UseCovered&);
+  void on(const Record&, const ShortfallCredited&);
 
   const RateCard* card_at(Currency currency, Instant instant) const;
   const RateCard* card_for(const LeaseBook& book, const TaskBook& owner, Currency currency,
@@ -148,6 +164,7 @@ class Auditor {
                    const RateCard& card);
   void check_quota(const TenantBook& tenant);
   void check_wallet(TenantId id);
+  void check_covers();
   bool fits_somewhere(const TaskSpec& spec, MilliCe& ce, Mebibytes& memory, bool empty) const;
 
   std::string broken_;
@@ -171,6 +188,7 @@ class Auditor {
   CreditNoteId last_note_;
   std::map<InvoiceId, Money> to_give_back_;  // of each invoice, taxes included
   std::map<Currency, Instant> spot_moved_at_;
+  std::map<TenantId, CoverBook> covers_;
 };
 
 }  // namespace loam::sim

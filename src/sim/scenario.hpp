@@ -46,6 +46,20 @@ struct CreditStep {
   std::string tenant;  // whose last invoice
   std::optional<Money> amount;
 };
+struct CommitStep {
+  std::string tenant;
+  BuyCommitment order;  // its tenant is filled in when it is bought
+};
+// A node's report that a task's last lease got less than it was promised.
+struct ShortfallStep {
+  std::string task;
+  Duration ago;  // when the interval ended
+  Duration lasts;
+  BasisPoints promised{10'000};
+  BasisPoints delivered;
+  std::int64_t slice = 0;
+  std::optional<std::int64_t> epoch;
+};
 struct MakeTenant {
   TenantSpec spec;
   std::optional<Money> wallet;
@@ -111,10 +125,11 @@ struct Block {
   std::size_t line_last = 0;
 };
 
-using Step = std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeBudget,
-                          AnswerBudgetStep, CreditStep, MakeTenant, Submit, AskOfTask, Drain, Pay,
-                          InvoiceNow, Report, FaultDaemon, FaultJournal, FaultClock, FaultDevice,
-                          TakeSnapshot, Expect, Quiet, Block>;
+using Step =
+    std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeBudget,
+                 AnswerBudgetStep, CreditStep, CommitStep, ShortfallStep, MakeTenant, Submit,
+                 AskOfTask, Drain, Pay, InvoiceNow, Report, FaultDaemon, FaultJournal, FaultClock,
+                 FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
 
 // When a statement happens: so long after the clock's start, after the statement before, or at an
 // instant.

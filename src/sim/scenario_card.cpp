@@ -39,6 +39,17 @@ Result<Duration> parse_clock(std::string_view text) {
   return Duration::minutes(hours * 60 + minutes);
 }
 
+Result<void> read_commitment(Words& words, PriceTerms& terms, Currency currency) {
+  const Word* word = words.attribute("commitment");
+  if (word == nullptr) return {};
+  LOAM_TRY(amount, words.placed(*word, Money::parse(word->text, currency)));
+  Price price;
+  price.purchase_model = PurchaseModel::commitment;
+  price.tiers = {{0, amount}};
+  terms.prices.push_back(std::move(price));
+  return {};
+}
+
 }  // namespace
 
 Result<void> read_terms(Words& words, PriceTerms& terms, Money on_demand) {
@@ -76,6 +87,7 @@ Result<void> read_terms(Words& words, PriceTerms& terms, Money on_demand) {
         terms.prices.push_back(std::move(price));
         return {};
       }));
+  LOAM_CHECK(read_commitment(words, terms, currency));
   Price tiered;
   tiered.tiers = {{0, on_demand}};
   LOAM_CHECK(

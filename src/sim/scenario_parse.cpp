@@ -370,7 +370,8 @@ constexpr std::array verbs{
     Verb{"rate", read_rate, true,
          "rate on_demand 0.02 USD/ce_hour [from=INSTANT|+1h] [ce_per_gibibyte=1.25] "
          "[granularity=minute] [zone=Europe/Berlin] [windows=day:08:00-20:00,night:20:00-08:00] "
-         "[prices=day:0.03,night:0.01] [classes=gold:0.05] [tiers=250:0.01] [tax=VAT:19%] "
+         "[prices=day:0.03,night:0.01] [classes=gold:0.05] [commitment=0.013] [tiers=250:0.01] "
+         "[tax=VAT:19%] "
          "[off=spring:5%] [spot=15%:100%] [interrupted=free]"},
     Verb{"budget", read_budget, true,
          "budget NAME TENANT 100USD [project=] [environment=] [model=] [running=stop] [zone=] "
@@ -378,6 +379,11 @@ constexpr std::array verbs{
     Verb{"approve", read_approve, true, "approve BUDGET 200USD [for=24h]"},
     Verb{"refuse", read_refuse, true, "refuse BUDGET"},
     Verb{"credit", read_credit, true, "credit TENANT [5USD]"},
+    Verb{"commit", read_commit, true,
+         "commit TENANT ce=10 [months=1|3|12] [from=INSTANT] [until=INSTANT] [anchor=INSTANT] "
+         "[project=]"},
+    Verb{"shortfall", read_shortfall, true,
+         "shortfall TASK for=60s promised=50% got=40% [ago=0s] [slice=0] [epoch=1]"},
     Verb{"tenant", read_tenant, true,
          "tenant NAME [wallet=100USD] [credit=50USD] [currency=USD] [discount=10%] [quota_ce=] "
          "[quota_memory=] [quota_tasks=] [quota_queued=]"},

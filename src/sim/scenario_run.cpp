@@ -217,6 +217,30 @@ class Runner {
     return {};
   }
 
+  Result<void> on(const CommitStep& step) {
+    LOAM_TRY(id, tenant(step.tenant));
+    BuyCommitment order = step.order;
+    order.tenant = id;
+    ask(step.tenant, order);
+    return {};
+  }
+
+  Result<void> on(const ShortfallStep& step) {
+    LOAM_TRY(id, task(step.task));
+    const Story::LastLease last = story_.last_lease(id);
+    if (!last.lease.valid()) return fault("'" + step.task + "' never had a lease to report on");
+    ReportShortfall report;
+    report.lease = last.lease;
+    report.epoch = step.epoch ? Epoch{static_cast<std::uint32_t>(*step.epoch)} : last.epoch;
+    report.slice = step.slice;
+    report.to = world_.clock().now() - step.ago;
+    report.from = report.to - step.lasts;
+    report.promised = step.promised;
+    report.delivered = step.delivered;
+    ask(step.task, report);
+    return {};
+  }
+
   Result<void> on(const MakeTenant& step) {
     if (step.change) {
       LOAM_TRY(id, tenant(step.spec.name));

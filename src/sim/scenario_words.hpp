@@ -87,5 +87,7 @@ Result<Step> read_budget(Words& words);
 Result<Step> read_approve(Words& words);
 Result<Step> read_refuse(Words& words);
 Result<Step> read_credit(Words& words);
+Result<Step> read_commit(Words& words);
+Result<Step> read_shortfall(Words& words);
 
 }  // namespace loam::sim

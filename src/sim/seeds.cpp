@@ -7,6 +7,7 @@
 #include <boost/describe/enum_to_string.hpp>
 #include <csignal>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -169,11 +170,35 @@ class SeedRun {
         return;
       case ActKind::stale_report:
         return report_stale(act);
+      case ActKind::shortfall:
+        return report_shortfall(act);
+      case ActKind::commit: {
+        BuyCommitment order;
+        order.tenant = TenantId{act.which + 1};
+        order.ce = MilliCe{act.amount};
+        world_.ask(order);
+        return;
+      }
       default:
         return act.kind >= ActKind::publish_price && act.kind <= ActKind::invoice
                    ? perform_money(act)
                    : perform_fault(act);
     }
+  }
+
+  // The last minute of whatever runs; what does not is refused.
+  void report_shortfall(const Act& act) {
+    if (!world_.up() || world_.state().leases.empty()) return;
+    auto at = world_.state().leases.begin();
+    std::advance(at, static_cast<std::ptrdiff_t>(act.which % world_.state().leases.size()));
+    ReportShortfall report;
+    report.lease = at->first;
+    report.epoch = at->second.epoch;
+    report.to = world_.clock().now();
+    report.from = report.to - Duration::minutes(1);
+    report.promised = BasisPoints{10'000};
+    report.delivered = BasisPoints{act.amount};
+    world_.ask(report);
   }
 
   // An old epoch changes nothing: neither does a lease that was never given out.

@@ -87,6 +87,53 @@ void Story::hear(const Record& record, Instant true_time) {
     }
   }
   tell(record.event, true_time);
+  tell_adjustment(record.event, true_time);
+}
+
+const std::string& Story::tenant_name(TenantId tenant) const {
+  return tenants_.at(tenant.value - 1).name;
+}
+
+// Commitments and shortfalls: what is charged or given back besides usage.
+void Story::tell_adjustment(const Event& event, Instant at) {
+  if (const auto* bought = std::get_if<CommitmentBought>(&event)) {
+    const CommitmentTerms& terms = bought->commitment.terms;
+    add(at,
+        {plain("commitment"), plain(tenant_name(bought->commitment.tenant)), plain("bought"),
+         attribute("id", bought->commitment.id.text()), attribute("ce", to_text(terms.ce)),
+         attribute("from", to_text(terms.from)), attribute("to", to_text(terms.to))},
+        false);
+  } else if (const auto* charged = std::get_if<CommitmentCharged>(&event)) {
+    adjustments_.emplace_back(charged->tenant, charged->line);
+    add(at,
+        {plain("commitment"), plain(tenant_name(charged->tenant)), plain("charged"),
+         attribute("id", charged->commitment.text()),
+         attribute("net", amount_text(charged->line.net))},
+        false);
+  } else if (const auto* ended = std::get_if<CommitmentEnded>(&event)) {
+    add(at,
+        {plain("commitment"), plain(tenant_name(ended->tenant)), plain("ended"),
+         attribute("id", ended->commitment.text()), attribute("at", to_text(ended->at))},
+        false);
+  } else if (const auto* covered = std::get_if<UseCovered>(&event)) {
+    Money net = Money::zero(tenants_.at(covered->tenant.value - 1).currency);
+    for (const AdjustmentLine& line : covered->lines) {
+      adjustments_.emplace_back(covered->tenant, line);
+      net += line.net;
+    }
+    add(at,
+        {plain("covered"), plain(tenant_name(covered->tenant)),
+         attribute("hour", to_text(covered->hour)), attribute("net", amount_text(net))},
+        true);
+  } else if (const auto* credited = std::get_if<ShortfallCredited>(&event)) {
+    adjustments_.emplace_back(credited->tenant, credited->line);
+    add(at,
+        {plain("shortfall"), plain(name_of(credited->task)),
+         attribute("from", to_text(credited->from - start_)),
+         attribute("to", to_text(credited->to - start_)),
+         attribute("net", amount_text(credited->line.net))},
+        false);
+  }
 }
 
 void Story::tell(const Event& event, Instant at) {
@@ -173,6 +220,16 @@ std::vector<Line> Story::bill_of(TenantId tenant) const {
     words.push_back(attribute("list", amount_text(usage.list)));
     words.push_back(attribute("net", amount_text(usage.net)));
     lines.push_back(line_of(std::move(words)));
+  }
+  for (const auto& [of, adjustment] : adjustments_) {
+    if (of != tenant) continue;
+    total += adjustment.net;
+    lines.push_back(
+        line_of({plain(text_of(adjustment.key.kind)),
+                 plain(adjustment.key.project + "/" + adjustment.key.environment),
+                 attribute("price", amount_text(adjustment.key.unit_price)),
+                 attribute("ce_seconds", decimal_text(adjustment.milli_ce_ms, ce_second_decimals)),
+                 attribute("net", amount_text(adjustment.net))}));
   }
   lines.push_back(money_line("total", total));
   return lines;

@@ -46,7 +46,9 @@ class Story {
 
  private:
   std::string device_named(DeviceId device) const;
+  const std::string& tenant_name(TenantId tenant) const;
   void tell(const Event& event, Instant at);
+  void tell_adjustment(const Event& event, Instant at);
 
   Instant start_;
   std::vector<Happening> happenings_;
@@ -59,6 +61,7 @@ class Story {
   std::map<LeaseId, TaskId> tasks_;
   std::map<LeaseId, Instant> granted_;
   std::vector<UsageRecord> usage_;
+  std::vector<std::pair<TenantId, AdjustmentLine>> adjustments_;
   std::map<TenantId, Invoice> invoices_;
   std::map<Account, Money> balances_;
 };

@@ -153,6 +153,32 @@ void plan_fault(Workload& plan, Random& random, Duration at, std::size_t devices
   }
 }
 
+// Commitments and shortfalls come from numbers of their own, so that older seeds stay what they
+// were beside them.
+void plan_commitments(Workload& plan, std::uint64_t seed, std::int64_t horizon_ms) {
+  Random random(Random(~seed).next());
+  const auto when = [&] { return Duration{random.between(0, horizon_ms)}; };
+  if (random.chance(500)) {
+    for (RateCard& card : plan.cards) {
+      Price price;
+      price.purchase_model = PurchaseModel::commitment;
+      price.tiers = {
+          {0, card.on_demand.times_ratio(random.between(0, 100), 100'000, Rounding::up)}};
+      card.terms.prices.push_back(std::move(price));
+    }
+    for (std::int64_t i = random.between(1, 4); i > 0; --i) {
+      plan.acts.push_back({when(),
+                           ActKind::commit,
+                           random.below(plan.tenants.size()),
+                           random.between(1, 150'000),
+                           {}});
+    }
+  }
+  for (std::int64_t i = random.between(0, 6); i > 0; --i)
+    plan.acts.push_back(
+        {when(), ActKind::shortfall, random.below(60), random.between(0, 9'999), {}});
+}
+
 }  // namespace
 
 const char* name_of(ActKind kind) {
@@ -177,7 +203,9 @@ const char* name_of(ActKind kind) {
                                    "top up",
                                    "invoice",
                                    "snapshot",
-                                   "stale report"};
+                                   "stale report",
+                                   "commit",
+                                   "shortfall"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -216,6 +244,7 @@ Workload workload_of(std::uint64_t seed) {
                          random.between(1, 50'000),
                          {}});
   }
+  plan_commitments(plan, seed, horizon_ms);
   std::stable_sort(plan.acts.begin(), plan.acts.end(),
                    [](const Act& a, const Act& b) { return a.at < b.at; });
   return plan;

@@ -32,6 +32,8 @@ enum class ActKind {
   invoice,
   snapshot,
   stale_report,
+  commit,     // buys a commitment; amount: milli-CE
+  shortfall,  // a node tells of one; amount: basis points delivered
 };
 const char* name_of(ActKind kind);
 

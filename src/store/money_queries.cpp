@@ -115,6 +115,40 @@ Result<std::vector<InvoiceRow>> Queries::invoices(const InvoiceFilter& filter) {
   return rows;
 }
 
+Result<std::vector<AdjustmentRow>> Queries::adjustments(TenantId tenant, Instant from, Instant to) {
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query, database->prepare(
+                      "SELECT from_ms, to_ms, commitment_id, lease_id, kind, project, environment, "
+                      "model, purchase_model, tariff, price_window, rate_card_id, currency, "
+                      "unit_price, milli_ce_ms, list, net FROM adjustments WHERE tenant_id = ? AND "
+                      "from_ms >= ? AND from_ms < ? ORDER BY from_ms, seq, position"));
+  query.bind_all(number(tenant), from.ms, to.ms);
+  return read_all(query, [](const Statement& statement) -> Result<AdjustmentRow> {
+    Columns columns(statement);
+    AdjustmentRow row;
+    row.from = columns.instant();
+    row.to = columns.instant();
+    row.commitment = columns.id<CommitmentId>();
+    row.lease = columns.id<LeaseId>();
+    LineKey& key = row.line.key;
+    key.kind = columns.enumerator<InvoiceLineKind>();
+    key.project = columns.text();
+    key.environment = columns.text();
+    key.model = columns.text();
+    key.purchase_model = columns.enumerator<PurchaseModel>();
+    key.tariff = columns.enumerator<Tariff>();
+    key.window = columns.text();
+    row.line.card = columns.id<RateCardId>();
+    const Currency currency = columns.currency();
+    key.unit_price = columns.money(currency);
+    row.line.milli_ce_ms = columns.integer();
+    row.line.list = columns.money(currency);
+    row.line.net = columns.money(currency);
+    LOAM_CHECK(columns.done("an adjustment"));
+    return row;
+  });
+}
+
 Result<std::vector<CreditNoteRow>> Queries::credit_notes(InvoiceId invoice) {
   LOAM_TRY(database, Borrowed::take(*this));
   LOAM_TRY(query, database->prepare(

@@ -232,6 +232,53 @@ CREATE TABLE credit_notes(
 ) STRICT;
 CREATE INDEX credit_notes_by_invoice ON credit_notes(invoice_id);
 
+CREATE TABLE commitments(
+  id INTEGER PRIMARY KEY,
+  tenant_id INTEGER NOT NULL,
+  project TEXT NOT NULL,
+  environment TEXT NOT NULL,
+  model TEXT NOT NULL,
+  milli_ce INTEGER NOT NULL,
+  months INTEGER NOT NULL,
+  from_ms INTEGER NOT NULL,
+  to_ms INTEGER NOT NULL,
+  bought_ms INTEGER NOT NULL,
+  rate_card_id INTEGER NOT NULL,
+  currency TEXT NOT NULL,
+  unit_price TEXT NOT NULL,
+  fees INTEGER NOT NULL,
+  fees_charged INTEGER NOT NULL,
+  ended_ms INTEGER,
+  reason TEXT NOT NULL
+) STRICT;
+CREATE INDEX commitments_by_tenant ON commitments(tenant_id);
+
+CREATE TABLE adjustments(
+  seq INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL,
+  tenant_id INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  commitment_id INTEGER,
+  lease_id INTEGER,
+  from_ms INTEGER NOT NULL,
+  to_ms INTEGER NOT NULL,
+  project TEXT NOT NULL,
+  environment TEXT NOT NULL,
+  model TEXT NOT NULL,
+  purchase_model TEXT NOT NULL,
+  tariff TEXT NOT NULL,
+  price_window TEXT NOT NULL,
+  rate_card_id INTEGER NOT NULL,
+  currency TEXT NOT NULL,
+  unit_price TEXT NOT NULL,
+  milli_ce_ms INTEGER NOT NULL,
+  list TEXT NOT NULL,
+  net TEXT NOT NULL,
+  PRIMARY KEY(seq, position)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX adjustments_by_tenant ON adjustments(tenant_id, from_ms);
+
 CREATE TABLE spot_prices(
   currency TEXT NOT NULL,
   from_ms INTEGER NOT NULL,
@@ -330,6 +377,8 @@ constexpr ProjectionTable tables[] = {
     {"invoice_lines", "invoice_id, position"},
     {"invoice_taxes", "invoice_id, position"},
     {"credit_notes", "id"},
+    {"commitments", "id"},
+    {"adjustments", "seq, position"},
     {"spot_prices", "currency, from_ms"},
     {"budget_notices", "seq"},
 };

@@ -90,6 +90,11 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   X(insert_line, "INSERT INTO invoice_lines VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")              \
   X(insert_tax, "INSERT INTO invoice_taxes VALUES(?,?,?,?,?,?)")                                   \
   X(insert_note, "INSERT INTO credit_notes VALUES(?,?,?,?,?,?,?,?,?)")                             \
+  X(insert_commitment, "INSERT INTO commitments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,NULL,'')")    \
+  X(charge_commitment, "UPDATE commitments SET fees_charged=?2 WHERE id=?1")                       \
+  X(end_commitment, "UPDATE commitments SET ended_ms=?2, reason=?3 WHERE id=?1")                   \
+  X(insert_adjustment,                                                                             \
+    "INSERT INTO adjustments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")                   \
   X(insert_spot, "INSERT INTO spot_prices VALUES(?,?,?,?,?)")                                      \
   X(insert_notice, "INSERT INTO budget_notices VALUES(?,?,?,?,?,?,?,?)")                           \
   X(set_mark, "UPDATE meta SET value=?2 WHERE key=?1")
@@ -313,6 +318,49 @@ struct Projector::Statements {
                              std::string_view(notice.budget), name(notice.kind),
                              notice.spent.currency().code(), std::string_view(spent),
                              std::string_view(limit), std::string_view(notice.words));
+  }
+
+  Result<void> on(const Record& record, const CommitmentBought& e) {
+    const Commitment& c = e.commitment;
+    const std::string unit_price = amount_text(c.terms.unit_price);
+    return insert_commitment.run(
+        number(c.id), number(c.tenant), std::string_view(c.attribution.project),
+        std::string_view(c.attribution.environment), std::string_view(c.attribution.model),
+        c.terms.ce.value, c.terms.months, c.terms.from, c.terms.to, record.at, number(c.terms.card),
+        c.terms.unit_price.currency().code(), std::string_view(unit_price),
+        static_cast<std::int64_t>(c.terms.fees.size()));
+  }
+  Result<void> on(const Record& record, const CommitmentCharged& e) {
+    LOAM_CHECK(put(record, e.tenant, 1, e.line, e.from, e.to, number(e.commitment), std::nullopt));
+    return update(charge_commitment, e.commitment.text(), number(e.commitment), e.fee + 1);
+  }
+  Result<void> on(const Record&, const CommitmentEnded& e) {
+    return update(end_commitment, e.commitment.text(), number(e.commitment), e.at,
+                  std::string_view(e.reason));
+  }
+  Result<void> on(const Record& record, const UseCovered& e) {
+    std::int64_t position = 0;
+    for (const AdjustmentLine& line : e.lines)
+      LOAM_CHECK(put(record, e.tenant, ++position, line, e.hour, e.hour + Duration::hours(1),
+                     std::nullopt, std::nullopt));
+    return {};
+  }
+  Result<void> on(const Record& record, const ShortfallCredited& e) {
+    return put(record, e.tenant, 1, e.line, e.from, e.to, std::nullopt, number(e.lease));
+  }
+  Result<void> put(const Record& record, TenantId tenant, std::int64_t position,
+                   const AdjustmentLine& line, Instant from, Instant to,
+                   std::optional<std::int64_t> commitment, std::optional<std::int64_t> lease) {
+    const std::string unit_price = amount_text(line.key.unit_price);
+    const std::string list = amount_text(line.list);
+    const std::string net = amount_text(line.net);
+    return insert_adjustment.run(
+        static_cast<std::int64_t>(record.sequence), position, record.at, number(tenant),
+        name(line.key.kind), commitment, lease, from, to, std::string_view(line.key.project),
+        std::string_view(line.key.environment), std::string_view(line.key.model),
+        name(line.key.purchase_model), name(line.key.tariff), std::string_view(line.key.window),
+        number(line.card), line.net.currency().code(), std::string_view(unit_price),
+        line.milli_ce_ms, std::string_view(list), std::string_view(net));
   }
   // Budgets and reviews live in the state.
   Result<void> on(const Record&, const HoldsReviewed&) {

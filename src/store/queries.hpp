@@ -147,6 +147,13 @@ struct CreditNoteRow {
 struct BudgetNoticeRow {
   BudgetNotice notice;  // without channels
 };
+struct AdjustmentRow {
+  Instant from;
+  Instant to;
+  CommitmentId commitment;
+  LeaseId lease;
+  AdjustmentLine line;
+};
 struct TransactionRow {
   Transaction transaction;
   Instant at;
@@ -174,6 +181,8 @@ class Queries {
   // Calls `each` for the tenant's usage that begins in [from, to), in order of ids.
   Result<void> usage_between(TenantId tenant, Instant from, Instant to,
                              const std::function<void(const UsageRecord&)>& each);
+  // What was charged or given back besides, for times that begin in [from, to), in order of time.
+  Result<std::vector<AdjustmentRow>> adjustments(TenantId tenant, Instant from, Instant to);
   Result<std::vector<InvoiceRow>> invoices(const InvoiceFilter& filter);  // newest first
   Result<std::vector<CreditNoteRow>> credit_notes(InvoiceId invoice);     // oldest first
   // Of one budget, newest first, at most `limit` (1 … 1000).

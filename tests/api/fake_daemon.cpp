@@ -126,6 +126,16 @@ Result<void> FakeDaemon::usage(TenantId tenant, Instant from, Instant to,
   return {};
 }
 
+Result<std::vector<AdjustmentRecord>> FakeDaemon::adjustments(TenantId tenant, Instant from,
+                                                              Instant to) {
+  const std::lock_guard lock(mutex_);
+  std::vector<AdjustmentRecord> found;
+  for (const auto& [of, record] : adjustments_) {
+    if (of == tenant && record.from >= from && record.from < to) found.push_back(record);
+  }
+  return found;
+}
+
 Result<std::vector<TransactionRecord>> FakeDaemon::transactions(TenantId tenant,
                                                                 TransactionId before,
                                                                 std::int64_t limit) {
@@ -278,6 +288,11 @@ void FakeDaemon::project(const Record& record) {
     task.finished_at = record.at;
   } else if (const auto* e = std::get_if<TransactionPosted>(&record.event)) {
     transactions_.push_back({record.at, e->transaction});
+  } else if (const auto* e = std::get_if<CommitmentCharged>(&record.event)) {
+    adjustments_.push_back({e->tenant, {e->from, e->to, e->commitment, {}, e->line}});
+  } else if (const auto* e = std::get_if<UseCovered>(&record.event)) {
+    for (const AdjustmentLine& line : e->lines)
+      adjustments_.push_back({e->tenant, {e->hour, e->hour + Duration::hours(1), {}, {}, line}});
   } else if (const auto* e = std::get_if<InvoiceIssued>(&record.event)) {
     invoices_.push_back({record.at, e->invoice});
   } else if (const auto* e = std::get_if<CreditNoteIssued>(&record.event)) {

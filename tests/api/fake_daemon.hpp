@@ -80,6 +80,8 @@ class FakeDaemon final : public Backend {
   Result<std::optional<TaskRecord>> task(TaskId id) override;
   Result<void> usage(TenantId tenant, Instant from, Instant to,
                      const std::function<void(const UsageRecord&)>& each) override;
+  Result<std::vector<AdjustmentRecord>> adjustments(TenantId tenant, Instant from,
+                                                    Instant to) override;
   Result<std::vector<TransactionRecord>> transactions(TenantId tenant, TransactionId before,
                                                       std::int64_t limit) override;
   Result<std::vector<InvoiceRecord>> invoices(std::optional<TenantId> tenant, InvoiceId before,
@@ -115,6 +117,7 @@ class FakeDaemon final : public Backend {
   std::map<LeaseId, TaskId> task_of_;
   std::vector<UsageRecord> usage_;
   std::vector<TransactionRecord> transactions_;
+  std::vector<std::pair<TenantId, AdjustmentRecord>> adjustments_;
   std::vector<InvoiceRecord> invoices_;
   std::vector<CreditNoteRecord> credit_notes_;
   std::vector<BudgetNotice> notices_;

@@ -1,8 +1,10 @@
 // Faults that users of other billing systems reported, each with the right answer worked by hand.
 #include "billing/accounts.hpp"
 #include "billing/apportion.hpp"
+#include "billing/attribution.hpp"
 #include "billing/budgets.hpp"
 #include "billing/fixture.hpp"
+#include "billing/focus.hpp"
 #include "billing/ledger.hpp"
 #include "billing/metering.hpp"
 #include "billing/purchase.hpp"
@@ -83,7 +85,7 @@ TEST(BillingCase, a_started_quarter_is_prorated_by_its_own_days) {
   EXPECT_EQ(
       prorated(fee, day("2024-04-15"), day("2024-07-15"), day("2024-05-20"), day("2025-05-20")),
       money("560.00"));
-  Commitment quarter{"q", day("2024-04-15"), 3, day("2024-05-20"), day("2024-07-15"), fee, {}};
+  CommitmentPlan quarter{"q", day("2024-04-15"), 3, day("2024-05-20"), day("2024-07-15"), fee, {}};
   const auto lines = fees(quarter);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].days, 56);
@@ -185,6 +187,9 @@ TEST(BillingCase, four_pods_on_one_card_share_its_price) {
     sum += each;
   }
   EXPECT_EQ(sum, money("2.00"));
+  const SplitCost split = split_cost(
+      money("2.00"), 1000, {{"a", 250}, {"b", 250}, {"c", 250}, {"d", 250}}, IdleMethod::kept);
+  EXPECT_EQ(split.idle, money("0.00"));
 }
 
 TEST(BillingCase, a_lease_that_never_started_has_no_usage_to_bill) {
@@ -202,6 +207,20 @@ TEST(BillingCase, what_a_commitment_leaves_unused_is_told) {
   EXPECT_EQ(cover.used, money("0.75"));
   EXPECT_EQ(cover.unused, money("0.25"));
   EXPECT_EQ(cover.rest, money("0.00"));
+  // The three kinds of row.
+  const Period hour{at("2025-03-01T00:00:00Z"), at("2025-03-01T01:00:00Z")};
+  const Int128 one = Money::units_per_one;
+  const FocusRow used = focus_covered("c", "Subscription", cover.used, one * 3 / 4, "Hours", hour);
+  EXPECT_EQ(used.billed, money("0.00"));
+  EXPECT_EQ(used.effective, money("0.75"));
+  EXPECT_EQ(used.commitment_quantity, one * 3 / 4);
+  const FocusRow unused = focus_unused("c", "Subscription", cover.unused, one / 4, "Hours", hour);
+  EXPECT_EQ(unused.billed, money("0.00"));
+  EXPECT_EQ(unused.effective, money("0.25"));
+  EXPECT_EQ(unused.consumed_quantity, std::nullopt);
+  const FocusRow purchase = focus_purchase("c", "Subscription", money("1.00"), hour);
+  EXPECT_EQ(purchase.billed, money("1.00"));
+  EXPECT_EQ(purchase.effective, money("0.00"));
 }
 
 }  // namespace

@@ -65,8 +65,8 @@ TEST(Reservation, unused_time_is_billed_by_the_rule) {
   EXPECT_EQ(reservation_cost(coverage, money("3"), {0}).unused, money("0"));
 }
 
-TEST(Commitment, periods_follow_the_anchor_through_short_months) {
-  const Commitment monthly{
+TEST(CommitmentPlan, periods_follow_the_anchor_through_short_months) {
+  const CommitmentPlan monthly{
       "m", day("2025-01-31"), 1, day("2025-01-31"), day("2025-05-15"), money("310"), {}};
   const auto lines = fees(monthly);
   ASSERT_EQ(lines.size(), 4u);
@@ -76,7 +76,7 @@ TEST(Commitment, periods_follow_the_anchor_through_short_months) {
   EXPECT_EQ(lines[3].days, 15);            // 30 April to 15 May
   EXPECT_EQ(lines[3].days_of_period, 31);  // to 31 May
   EXPECT_EQ(lines[3].amount, money("150"));
-  Commitment never = monthly;
+  CommitmentPlan never = monthly;
   never.ends = never.starts;
   EXPECT_TRUE(fees(never).empty());
   never.ends = day("2024-12-01");

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "app/loam/invoice_pdf.hpp"
+#include "app/loam/spending.hpp"
 #include "billing/focus.hpp"
 #include "cli/fixture.hpp"
 
@@ -230,6 +231,72 @@ TEST_F(DaemonTest, a_trial_says_what_is_wrong_before_anything_runs) {
   EXPECT_NE(loam({"trial", "--tenant", "acme", "--sizes", "10"}).err.find("program"),
             std::string::npos);
   daemon.read([](const engine::State& state, Instant) { EXPECT_TRUE(state.tasks.empty()); });
+}
+
+// A month of 10 CE for 9490, of which 4 CE-hours were covered on its third day.
+std::vector<BucketBill> days_of_a_commitment(int days) {
+  const Instant start = *parse_instant("2026-03-01T00:00:00Z");
+  std::vector<BucketBill> bills;
+  for (int day = 0; day < days; ++day) {
+    const Instant from = start + Duration::hours(24 * day);
+    api::BillView bill;
+    bill.tenant = "acme";
+    bill.currency = "USD";
+    api::AdjustmentView adjustment;
+    adjustment.project = adjustment.environment = "default";
+    adjustment.from = to_text(from);
+    if (day == 0) {
+      adjustment.kind = "fee";
+      adjustment.commitment = "com-1";
+      adjustment.to = "2026-04-01T00:00:00Z";
+      adjustment.net = "9490";
+      bill.adjustments.push_back(adjustment);
+    } else if (day == 2) {
+      adjustment.kind = "covered";
+      adjustment.to = to_text(from + Duration::hours(1));
+      adjustment.ce_hours = "-4";
+      adjustment.net = "-8";
+      bill.adjustments.push_back(adjustment);
+      adjustment.kind = "credit";
+      adjustment.lease = "l7";
+      adjustment.ce_hours = "0";
+      adjustment.net = "-0.5";
+      bill.adjustments.push_back(adjustment);
+    }
+    bills.push_back({{from, from + Duration::hours(24)}, bill});
+  }
+  return bills;
+}
+
+TEST(CostExport, a_commitments_fee_is_spread_over_its_days_as_used_and_unused) {
+  api::CommitmentView commitment;
+  commitment.id = "com-1";
+  commitment.tenant = "acme";
+  commitment.currency = "USD";
+  commitment.ce = "10";
+  commitment.period = "month";
+  commitment.project = "default";
+  commitment.fees = {{"2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", 31, 31, "9490", true},
+                     {"2026-04-01T00:00:00Z", "2026-05-01T00:00:00Z", 30, 30, "9490", false}};
+  for (const int days : {31, 5}) {
+    const auto rows = *focus_adjustments(days_of_a_commitment(days), {commitment}, "Lab");
+    Money billed = Money::zero(Currency("USD")), effective = billed, used = billed;
+    std::string csv = billing::focus_csv_head();
+    for (const billing::FocusRow& row : rows) {
+      billed += row.billed;
+      effective += row.effective;
+      if (row.commitment_status == "Used") used += row.effective;
+      csv += billing::to_focus_csv(row);
+    }
+    EXPECT_EQ(amount_text(billed), "9481.5");
+    // A 1860th of the fee: 4 of the 10 x 744 CE-hours.
+    EXPECT_EQ(amount_text(used.rounded(Rounding::half_even)), "5.1");
+    if (days == 31) {
+      EXPECT_EQ(amount_text(effective), "9481.5");
+    }
+    const auto report = *billing::validate_focus(csv);
+    EXPECT_TRUE(report.faults.empty()) << report.faults[0].column << " " << report.faults[0].what;
+  }
 }
 
 }  // namespace

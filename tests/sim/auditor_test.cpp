@@ -202,6 +202,89 @@ TEST(Auditor, Rule13ATaskThatWaitsBesideRoom) {
   EXPECT_THAT(auditor.broken(), HasSubstr("rule 13: t1 waits although there is room for it"));
 }
 
+// One task under a commitment, which got less than it was promised for a minute.
+std::vector<Record> committed_run() {
+  World world(run_start, 1);
+  std::vector<Record> records;
+  world.on_record([&](const Record& record) { records.push_back(record); });
+  DeviceFacts facts;
+  facts.uuid = "gpu-0";
+  facts.type = "a100";
+  facts.memory = Mebibytes{80 * 1024};
+  facts.factors = {MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}};
+  world.ask(AttachNode{"n1", "here", {}, {}});
+  world.ask(AttachDevice{"n1", facts});
+  const Money one(Money::units_per_one, Currency("USD"));
+  RateCard card;
+  card.on_demand = one;
+  card.effective_from = run_start;
+  Price commitment;
+  commitment.purchase_model = PurchaseModel::commitment;
+  commitment.tiers = {{0, one.times_ratio(1, 100, Rounding::down)}};
+  card.terms.prices = {commitment};
+  world.ask(PublishRateCard{card});
+  TenantSpec tenant;
+  tenant.name = "acme";
+  world.ask(CreateTenant{tenant});
+  world.ask(TopUp{TenantId{1}, one.times_ratio(10'000, 1, Rounding::down), ""});
+  BuyCommitment order;
+  order.tenant = TenantId{1};
+  order.ce = MilliCe{10'000};
+  world.ask(order);
+  Program program;
+  program.run = Duration::minutes(40);
+  TaskSpec spec;
+  spec.command = command_of(program);
+  spec.request.share = MilliDevice{400};
+  world.ask(SubmitTask{TenantId{1}, spec});
+  world.advance_to(run_start + Duration::minutes(20));
+  ReportShortfall shortfall;
+  shortfall.lease = LeaseId{1};
+  shortfall.epoch = Epoch{1};
+  shortfall.from = run_start + Duration::minutes(18);
+  shortfall.to = run_start + Duration::minutes(19);
+  shortfall.promised = BasisPoints{4000};
+  shortfall.delivered = BasisPoints{1000};
+  world.ask(shortfall);
+  world.advance_to(run_start + Duration::hours(3));
+  world.ask(IssueInvoice{TenantId{1}});
+  return records;
+}
+
+template <class E>
+std::string after_commitment(const std::function<void(E&)>& change) {
+  std::vector<Record> records = committed_run();
+  for (Record& record : records) {
+    auto* event = std::get_if<E>(&record.event);
+    if (event == nullptr) continue;
+    change(*event);
+    return verdict_on(records);
+  }
+  return "no such event in the run";
+}
+
+TEST(Auditor, Rule9WhatIsGivenBackWithoutReason) {
+  EXPECT_EQ(verdict_on(committed_run()), "");
+  EXPECT_THAT(after_commitment<CommitmentBought>([](auto& e) {
+                e.commitment.terms.fees[0].to = e.commitment.terms.to - Duration::hours(1);
+              }),
+              HasSubstr("is not paid to its end"));
+  EXPECT_THAT(after_commitment<CommitmentCharged>([](auto& e) { e.line.net = -e.line.net; }),
+              HasSubstr("another fee than agreed"));
+  EXPECT_THAT(after_commitment<UseCovered>([](auto& e) { e.lines[0].milli_ce_ms *= 3; }),
+              HasSubstr("more was covered"));
+  EXPECT_THAT(after_commitment<UseCovered>([](auto& e) { e.hour = e.hour + Duration::hours(9); }),
+              HasSubstr("before it was over"));
+  // What is given back beyond the charge shows at the end, and on the invoice.
+  EXPECT_THAT(after_commitment<UseCovered>([](auto& e) { e.lines[0].net += e.lines[0].net; }),
+              StartsWith("rule 9"));
+  EXPECT_THAT(
+      after_commitment<ShortfallCredited>([](auto& e) { e.to = e.to + Duration::hours(1); }),
+      HasSubstr("did not run"));
+  EXPECT_THAT(after_commitment<ShortfallCredited>([](auto& e) { e.delivered = e.promised; }),
+              HasSubstr("for what it got"));
+}
+
 TEST(Auditor, SaysWhatIsNotDrained) {
   Auditor auditor;
   for (const Record& record : good_run()) {

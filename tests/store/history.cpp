@@ -222,4 +222,43 @@ void History::money() {
   act(IssueInvoice{acme});
 }
 
+void History::commitments() {
+  RateCard card;
+  card.on_demand = usd("2");
+  Price commitment;
+  commitment.purchase_model = PurchaseModel::commitment;
+  commitment.tiers = {{0, usd("1.30")}};
+  card.terms.prices = {commitment};
+  card.terms.taxes = {{"VAT", 190'000}};
+  act(PublishRateCard{card});
+  settle();
+  BuyCommitment order;
+  order.tenant = acme;
+  order.ce = MilliCe{10'000};
+  order.attribution.project = "vision";
+  act(order);
+  // The wallet reaches for the first month of this one, not for the second.
+  order.tenant = beta;
+  order.ce = MilliCe{80'000};
+  order.until = now + Duration::hours(24 * 60);
+  act(order);
+  const TaskId covered = submit(acme, "covered");
+  settle();
+  start(covered);
+  pass(Duration::minutes(30));
+  act(ReportShortfall{lease_of(covered), state_.find_lease(lease_of(covered))->epoch, 0,
+                      now - Duration::minutes(1), now, BasisPoints{10'000}, BasisPoints{7'500}});
+  for (int half_hours = 0; half_hours < 3; ++half_hours) {
+    pass(Duration::minutes(30));
+    settle();
+  }
+  end(covered, 0);
+  settle();
+  pass(Duration::minutes(70));
+  settle();
+  pass(Duration::hours(24 * 32));
+  settle();
+  act(IssueInvoice{acme});
+}
+
 }  // namespace loam::store

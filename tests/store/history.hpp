@@ -52,6 +52,7 @@ class History {
   // After everything(): a rate card with windows, tiers, tax and spot; a budget that is passed,
   // asked for, approved and removed; a credit note.
   void money();
+  void commitments();
 
  private:
   engine::State state_;

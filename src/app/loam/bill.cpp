@@ -34,6 +34,29 @@ const std::string& state_of(const api::BillLine& line) {
   return line.state == "finished" ? line.outcome : line.state;
 }
 
+// Fees of commitments, what they cover and what else was given back: the total counts them.
+std::string adjustments_text(const api::BillView& bill, bool colour, std::size_t width) {
+  if (bill.adjustments.empty()) return "";
+  Table table({{"BESIDES"},
+               {"FROM (UTC)"},
+               {"TO (UTC)"},
+               {"PROJECT"},
+               {"OF"},
+               {"CE-HOURS", Align::right},
+               {"NET", Align::right}});
+  const auto nets = amounts(
+      bill.adjustments, [](const api::AdjustmentView& a) { return a.net; }, bill.total,
+      bill.currency);
+  std::size_t i = 0;
+  for (const api::AdjustmentView& each : bill.adjustments) {
+    table.add({each.kind, instant_text(each.from), instant_text(each.to), each.project,
+               each.commitment + each.lease, each.kind == "credit" ? "" : each.ce_hours,
+               nets[i++]});
+  }
+  table.add({Cell("total", Style::bold), "", "", "", "", "", Cell(nets[i], Style::bold)});
+  return table.text(colour, width) + "\n";
+}
+
 }  // namespace
 
 std::string bill_text(const api::BillView& bill, bool colour, std::size_t width) {
@@ -66,9 +89,10 @@ std::string bill_text(const api::BillView& bill, bool colour, std::size_t width)
                prices[i], lists[i], less[i], nets[i]});
     ++i;
   }
-  table.add({Cell("total", Style::bold), "", "", "", exact_seconds(bill.billed_ms), "", lists[i],
-             less[i], Cell(nets[i], Style::bold)});
+  table.add({Cell(bill.adjustments.empty() ? "total" : "total below", Style::bold), "", "", "",
+             exact_seconds(bill.billed_ms), "", lists[i], less[i], Cell(nets[i], Style::bold)});
   text += table.text(colour, width) + "\n";
+  text += adjustments_text(bill, colour, width);
   return text + styled(proof(bill), bill.billed_equals_run ? Style::good : Style::bad, colour) +
          "\n";
 }

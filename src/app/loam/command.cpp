@@ -14,7 +14,9 @@ std::vector<Section> made() {
   std::vector<Command> money = money_commands();
   for (Command& command : rate_commands()) money.push_back(std::move(command));
   for (Command& command : budget_commands()) money.push_back(std::move(command));
+  for (Command& command : commit_commands()) money.push_back(std::move(command));
   for (Command& command : spending_commands()) money.push_back(std::move(command));
+  for (Command& command : efficiency_commands()) money.push_back(std::move(command));
   for (Command& command : cost_commands()) money.push_back(std::move(command));
   return {{"Tasks", std::move(tasks)},         {"Money", std::move(money)},
           {"Tenants", tenant_commands()},      {"Devices", device_commands()},

@@ -12,12 +12,14 @@ std::vector<Command> device_commands();
 std::vector<Command> tenant_commands();
 std::vector<Command> rate_commands();
 std::vector<Command> budget_commands();
-std::vector<Command> money_commands();     // bill, invoice, ledger
-std::vector<Command> spending_commands();  // cost, cost export
-std::vector<Command> cost_commands();      // advise, cost validate
-std::vector<Command> access_commands();    // token, whoami, health
-std::vector<Command> serving_commands();   // chat, endpoint
-std::vector<Command> journal_commands();   // backup, restore, verify, reload
+std::vector<Command> commit_commands();      // commit buy, commit list
+std::vector<Command> money_commands();       // bill, invoice, ledger
+std::vector<Command> spending_commands();    // cost, cost export
+std::vector<Command> efficiency_commands();  // cost efficiency
+std::vector<Command> cost_commands();        // advise, cost validate
+std::vector<Command> access_commands();      // token, whoami, health
+std::vector<Command> serving_commands();     // chat, endpoint
+std::vector<Command> journal_commands();     // backup, restore, verify, reload
 std::vector<Command> simulation_commands();
 std::vector<Command> self_commands();  // version, completion, help
 

@@ -1,4 +1,5 @@
-// advise, cost validate: what needs no daemon of the money.
+// advise, cost validate: what needs no daemon of the money, but for our own history.
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -120,12 +121,49 @@ Result<billing::AdviceRequest> advice_request(const Arguments& arguments) {
   return request;
 }
 
-Result<int> run_advise(Session& session, const Arguments& arguments) {
+constexpr std::int64_t history_hours_max = 1000;  // each is a question to the daemon
+
+// What a tenant used on demand in each of the full hours up to now, in CE: its mean over the hour.
+Result<std::vector<billing::UsageStep>> history_of(Session& session, const Arguments& arguments) {
+  constexpr std::int64_t hour_ms = 3'600'000;
+  LOAM_TRY(length, parse_duration(arguments.text("history")));
+  const std::int64_t hours = length.ms / hour_ms;
+  if (hours < 1 || hours > history_hours_max)
+    return invalid("--history: " + to_text(length) + " is out of range", "use 1h to 1000h (41d)");
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(health, client->health());
+  LOAM_TRY(now, parse_instant(health.now));
+  const std::string tenant = arguments.text("tenant", session.tenant());
+  const Instant end{now.ms / hour_ms * hour_ms};
+  std::vector<billing::UsageStep> usage;
+  for (std::int64_t i = hours; i > 0; --i) {
+    const Instant from = end - Duration::hours(i);
+    const Duration length_of_step = Duration::hours(1);
+    LOAM_TRY(bill, client->bill(tenant, to_text(from), to_text(from + length_of_step)));
+    Int128 milli_ce_ms = 0;
+    for (const api::BillLine& line : bill.lines) {
+      if (line.purchase_model != "on_demand") continue;
+      LOAM_TRY(ce, parse_ce(line.ce));
+      milli_ce_ms += static_cast<Int128>(ce.value) * line.billed_ms;
+    }
+    const auto mean = static_cast<std::int64_t>(milli_ce_ms / hour_ms);
+    usage.push_back({from, length_of_step, std::max<std::int64_t>(0, mean)});
+  }
+  return usage;
+}
+
+Result<std::vector<billing::UsageStep>> usage_of(Session& session, const Arguments& arguments) {
+  if (arguments.has("history")) return history_of(session, arguments);
   if (!arguments.has("usage"))
-    return invalid("the file of usage is missing", "give it with --usage FILE.csv");
-  LOAM_TRY(request, advice_request(arguments));
+    return invalid("there is no usage to look at",
+                   "give a file with --usage FILE.csv, or your own with --history 30d");
   LOAM_TRY(text, file_text(arguments.text("usage")));
-  LOAM_TRY(usage, billing::read_usage_csv(text, arguments.text("usage")));
+  return billing::read_usage_csv(text, arguments.text("usage"));
+}
+
+Result<int> run_advise(Session& session, const Arguments& arguments) {
+  LOAM_TRY(request, advice_request(arguments));
+  LOAM_TRY(usage, usage_of(session, arguments));
   if (arguments.has("forecast")) {
     LOAM_TRY(ahead, parse_duration(arguments.text("forecast")));
     if (ahead.ms == 0) return invalid("--forecast: 0s is no time", "write it as 30d");
@@ -158,7 +196,12 @@ std::string fault_json(const billing::FocusFault& fault) {
 
 Result<int> run_cost_validate(Session& session, const Arguments& arguments) {
   LOAM_TRY(text, file_text(arguments.operand(0)));
-  LOAM_TRY(report, billing::validate_focus(text));
+  const auto checked = billing::validate_focus(text);
+  if (!checked) {
+    return Error{checked.error().kind, arguments.operand(0) + ": " + checked.error().message,
+                 checked.error().next_step};
+  }
+  const billing::FocusReport& report = *checked;
   if (session.json()) {
     session.out() << "{\"valid\":" << (report.faults.empty() ? "true" : "false")
                   << ",\"rows\":" << report.rows << ",\"faults\":[";
@@ -181,6 +224,10 @@ std::vector<OptionGroup> advise_options() {
   return {
       {"Usage",
        {{"--usage", "FILE", "CSV of time,amount: instants or whole hours", Kind::value, "@path"},
+        {"--history", "DURATION",
+         "instead: what a tenant used on demand for so long, hour by hour"},
+        {"--tenant", "NAME", "whose; default: LOAM_TENANT, else the caller's own", Kind::value,
+         "@tenant"},
         {"--forecast", "DURATION",
          "advise on what the hours of the week let expect for so long, not on the past"}}},
       {"Prices, per unit and hour",
@@ -204,7 +251,8 @@ std::vector<Command> cost_commands() {
       {"advise",
        "What to buy: how much to commit to, for a curve of use",
        "Compares all on demand, all committed, and the cheapest mix of both.",
-       "loam advise --usage use.csv --on-demand 2.00 --committed 1.30",
+       "loam advise --usage use.csv --on-demand 2.00 --committed 1.30\n"
+       "loam advise --history 30d --tenant acme --on-demand 2.00 --committed 1.30",
        {},
        advise_options(),
        run_advise},

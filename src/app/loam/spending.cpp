@@ -21,6 +21,14 @@ Result<PurchaseModel> model_of(const std::string& text) {
   return model;
 }
 
+Result<billing::LineKind> line_kind_of(const std::string& text) {
+  using Kind = billing::LineKind;
+  for (const Kind kind : {Kind::usage, Kind::correction, Kind::credit, Kind::fee, Kind::covered}) {
+    if (text == billing::name_of(kind)) return kind;
+  }
+  return not_understood("an invoice line of the kind '" + text + "'");
+}
+
 Attribution who_of(const api::BillLine& line) {
   Attribution who;
   who.project = line.project;
@@ -48,6 +56,20 @@ Result<std::vector<billing::CostRow>> cost_rows(const std::vector<BucketBill>& b
       row.who = who_of(line);
       LOAM_TRY(model, model_of(line.purchase_model));
       LOAM_TRY(net, Money::parse(line.net, currency));
+      row.purchase_model = model;
+      row.net = net;
+      rows.push_back(std::move(row));
+    }
+    for (const api::AdjustmentView& adjustment : each.bill.adjustments) {
+      billing::CostRow row;
+      row.from = each.period.from;
+      row.to = each.period.to;
+      row.tenant = each.bill.tenant;
+      row.who.project = adjustment.project;
+      row.who.environment = adjustment.environment;
+      row.who.model = adjustment.model;
+      LOAM_TRY(model, model_of(adjustment.purchase_model));
+      LOAM_TRY(net, Money::parse(adjustment.net, currency));
       row.purchase_model = model;
       row.net = net;
       rows.push_back(std::move(row));
@@ -180,10 +202,10 @@ Result<billing::Document> document_of(const api::InvoiceView& invoice) {
     made.project = line.project;
     made.environment = line.environment;
     made.model = line.model;
-    made.kind = line.kind == "correction" ? billing::LineKind::correction
-                : line.kind == "credit"   ? billing::LineKind::credit
-                                          : billing::LineKind::usage;
+    LOAM_TRY(kind, line_kind_of(line.kind));
+    made.kind = kind;
     made.description = line.purchase_model + " compute";
+    if (made.kind == billing::LineKind::credit) made.description += ", less than promised";
     if (!line.window.empty()) made.description += ", " + line.window;
     made.unit = line.tasks != 0 ? "Tasks" : "CE-Hours";
     LOAM_TRY(quantity,

@@ -21,6 +21,12 @@ struct BucketBill {
 Result<std::vector<billing::CostRow>> cost_rows(const std::vector<BucketBill>& bills);
 Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>& bills,
                                                   const std::string& issuer);
+// What is charged or given back besides usage: a commitment's fee as its purchase, spread over its
+// days as what was used and what stayed unused of it; what it covers, and service credits, as
+// credits against the usage rows. BilledCost adds up to the bills' totals.
+Result<std::vector<billing::FocusRow>> focus_adjustments(
+    const std::vector<BucketBill>& bills, const std::vector<api::CommitmentView>& commitments,
+    const std::string& issuer);
 std::string cost_text(const std::vector<billing::CostLine>& lines, const billing::CostQuery& query,
                       Currency currency, bool colour, std::size_t width);
 std::string cost_json(const std::vector<billing::CostLine>& lines, const billing::CostQuery& query,

@@ -1,5 +1,6 @@
 // cost and cost export: what was spent, from the daemon's bills.
 #include <fstream>
+#include <iterator>
 
 #include "app/loam/commands.hpp"
 #include "app/loam/human.hpp"
@@ -96,6 +97,12 @@ Result<int> run_cost_export(Session& session, const Arguments& arguments) {
   LOAM_TRY(query, query_of(arguments, "day"));
   LOAM_TRY(bills, bills_of(session, arguments, query));
   LOAM_TRY(rows, focus_rows(bills, arguments.text("issuer", "loam")));
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(commitments, client->commitments());
+  LOAM_TRY(besides,
+           focus_adjustments(bills, commitments.commitments, arguments.text("issuer", "loam")));
+  rows.insert(rows.end(), std::make_move_iterator(besides.begin()),
+              std::make_move_iterator(besides.end()));
   const bool lines = session.json() || arguments.text("format") == "jsonl";
   std::string text = lines ? "" : billing::focus_csv_head();
   for (const billing::FocusRow& row : rows)

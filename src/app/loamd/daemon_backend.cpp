@@ -111,6 +111,15 @@ Result<void> DaemonBackend::usage(TenantId tenant, Instant from, Instant to,
   return queries_.usage_between(tenant, from, to, each);
 }
 
+Result<std::vector<api::AdjustmentRecord>> DaemonBackend::adjustments(TenantId tenant, Instant from,
+                                                                      Instant to) {
+  LOAM_TRY(rows, queries_.adjustments(tenant, from, to));
+  std::vector<api::AdjustmentRecord> records;
+  for (store::AdjustmentRow& row : rows)
+    records.push_back({row.from, row.to, row.commitment, row.lease, std::move(row.line)});
+  return records;
+}
+
 Result<std::vector<api::TransactionRecord>> DaemonBackend::transactions(TenantId tenant,
                                                                         TransactionId before,
                                                                         std::int64_t limit) {

@@ -45,6 +45,8 @@ class DaemonBackend final : public api::Backend {
                                                    std::int64_t limit) override;
   Result<std::optional<api::InvoiceRecord>> invoice(InvoiceId id) override;
   Result<std::vector<api::CreditNoteRecord>> credit_notes(InvoiceId invoice) override;
+  Result<std::vector<api::AdjustmentRecord>> adjustments(TenantId tenant, Instant from,
+                                                         Instant to) override;
   Result<std::vector<BudgetNotice>> budget_notices(const std::string& budget,
                                                    std::int64_t limit) override;
   Result<void> channel_allowed(const std::string& channel) override;

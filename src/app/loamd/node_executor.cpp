@@ -10,11 +10,8 @@
 namespace loam::daemon {
 namespace {
 
-const Actor node_actor{"loam", "node"};
 constexpr std::int64_t share_window_ns = 10'000'000'000;  // "lately" in a measured share
 constexpr std::int64_t bytes_per_mib = 1024 * 1024;
-// Of who is ended for lent memory or for idling; with the notice, what an owner waits.
-constexpr Duration early_end_grace = Duration::seconds(30);
 constexpr Duration attempts_kept = Duration::hours(24 * 7);  // with their logs, after the end
 
 struct AttemptIds {
@@ -141,68 +138,6 @@ std::chrono::milliseconds NodeExecutor::report_pause() {
   constexpr std::chrono::hours idle{1};
   const std::lock_guard lock(live_mutex_);
   return live_.empty() ? std::chrono::milliseconds(idle) : std::chrono::milliseconds(busy);
-}
-
-void NodeExecutor::read_keeper_reports() {
-  const auto reports = keeper_reports_->read();
-  if (!reports) {
-    spdlog::warn("{}", to_text(reports.error()));
-    return;
-  }
-  for (const node::KeeperReport& report : *reports) heed(report);
-}
-
-std::string NodeExecutor::attempt_of(std::string_view lease) const {
-  const std::string part = "-" + std::string(lease) + "-e";
-  std::string found;
-  for (const std::string& attempt : supervisor_->attempts())
-    if (attempt.find(part) != std::string::npos) found = attempt;
-  return found;
-}
-
-void NodeExecutor::heed(const node::KeeperReport& report) {
-  const auto id = LeaseId::parse(report.lease);
-  {
-    const std::lock_guard lock(live_mutex_);
-    if (!id || live_.count(*id) == 0) return;  // over
-  }
-  constexpr double ns_per_s = 1e9;
-  const auto seconds = [&](std::int64_t ns) { return static_cast<double>(ns) / ns_per_s; };
-  switch (report.kind) {
-    case node::ReportKind::shortfall:
-      spdlog::warn(
-          "the lease {} got {:.3f} s of the {:.3f} s that its share promised; neighbours "
-          "had {:.3f} s of it",
-          report.lease, seconds(report.used_ns), seconds(report.owed_ns),
-          seconds(report.missing_ns));
-      return;
-    case node::ReportKind::idle:
-      if (report.end) return end_early(report, "it leaves its device unused");
-      spdlog::info("the lease {} leaves its device unused", report.lease);
-      return;
-    case node::ReportKind::active:
-      spdlog::info("the lease {} uses its device again", report.lease);
-      return;
-    case node::ReportKind::reclaim:
-      spdlog::info("the lease {} is asked to give {} bytes of lent memory back", report.lease,
-                   report.bytes);
-      return;
-    case node::ReportKind::hung:
-      return end_early(report, "its device work hangs");
-    case node::ReportKind::overdue:
-      return end_early(report, "it did not give lent memory back");
-  }
-}
-
-void NodeExecutor::end_early(const node::KeeperReport& report, const char* why) {
-  spdlog::warn("the lease {}: {}", report.lease, why);
-  const std::string attempt = attempt_of(report.lease);
-  if (!report.end || attempt.empty()) return;
-  // What hangs cannot save itself; who borrowed or idles can, and has its grace.
-  const auto ended = report.kind == node::ReportKind::hung
-                         ? supervisor_->kill(attempt, why)
-                         : supervisor_->stop(attempt, early_end_grace.ms, why);
-  if (!ended) spdlog::warn("cannot end {}: {}", attempt, to_text(ended.error()));
 }
 
 void NodeExecutor::work() {

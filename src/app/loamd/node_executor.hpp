@@ -26,6 +26,9 @@
 
 namespace loam::daemon {
 
+// Who reports for this machine.
+inline const Actor node_actor{"loam", "node"};
+
 class NodeExecutor final : public engine::Executor {
  public:
   NodeExecutor(const Config& config, const AnchoredClock& clock);
@@ -92,6 +95,7 @@ class NodeExecutor final : public engine::Executor {
   void heed(const node::KeeperReport& report);
   // Ends the attempt where the report asks for it.
   void end_early(const node::KeeperReport& report, const char* why);
+  void report_shortfall(LeaseId id, const node::KeeperReport& report);
   // The attempt of a lease that is there; empty where none is.
   std::string attempt_of(std::string_view lease) const;
   // Leases that run according to the engine and of which nothing is on disk.

@@ -1,0 +1,84 @@
+// The API's shapes of commitments, and of what is charged or given back besides usage. Part of
+// api/types.hpp. Pure.
+#pragma once
+
+#include <boost/describe/class.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loam::api {
+
+// What is charged or given back besides usage.
+struct AdjustmentView {
+  std::string kind;  // fee, covered, credit
+  std::string from;
+  std::string to;
+  std::string commitment;  // of a fee
+  std::string lease;       // of a credit
+  std::string project;
+  std::string environment;
+  std::string model;
+  std::string purchase_model;
+  std::string tariff;
+  std::string window;
+  std::string unit_price;  // list, per CE-hour
+  std::string ce_hours;    // rounded to 6 decimals, for people; the amounts are exact
+  std::string list;
+  std::string net;  // below zero: given back
+};
+BOOST_DESCRIBE_STRUCT(AdjustmentView, (),
+                      (kind, from, to, commitment, lease, project, environment, model,
+                       purchase_model, tariff, window, unit_price, ce_hours, list, net))
+
+// POST /v1/commitments. Days are those of the rate card's zone; an instant stands for its day.
+struct CommitmentRequest {
+  std::string tenant;
+  std::string ce;
+  std::string period = "month";       // month, quarter, year
+  std::optional<std::string> from;    // default: today
+  std::optional<std::string> until;   // not included; default: one period later
+  std::optional<std::string> anchor;  // periods begin on its day of the month; default: `from`
+  std::string project = "default";
+  std::string environment = "default";
+  std::string model;
+};
+BOOST_DESCRIBE_STRUCT(CommitmentRequest, (),
+                      (tenant, ce, period, from, until, anchor, project, environment, model))
+
+struct CommitmentFeeView {
+  std::string from;
+  std::string to;
+  std::int64_t days = 0;
+  std::int64_t days_of_period = 0;
+  std::string net;
+  bool charged = false;
+};
+BOOST_DESCRIBE_STRUCT(CommitmentFeeView, (), (from, to, days, days_of_period, net, charged))
+
+struct CommitmentView {
+  std::string id;
+  std::string tenant;
+  std::string currency;
+  std::string state;  // coming, in_force, over, unpaid
+  std::string ce;
+  std::string period;
+  std::string from;
+  std::string to;
+  std::string unit_price;  // list, per CE-hour
+  std::string project;
+  std::string environment;
+  std::string model;
+  std::vector<CommitmentFeeView> fees;
+};
+BOOST_DESCRIBE_STRUCT(CommitmentView, (),
+                      (id, tenant, currency, state, ce, period, from, to, unit_price, project,
+                       environment, model, fees))
+
+struct CommitmentList {
+  std::vector<CommitmentView> commitments;  // by id
+};
+BOOST_DESCRIBE_STRUCT(CommitmentList, (), (commitments))
+
+}  // namespace loam::api

@@ -1,0 +1,134 @@
+// Commitments and credits as FOCUS rows: from bills and commitments of the API. Pure.
+#include <algorithm>
+
+#include "app/loam/spending.hpp"
+
+namespace loam::cli {
+namespace {
+
+constexpr Int128 hour_ms = 3'600'000;
+
+struct Fee {
+  std::string commitment;
+  std::string type;
+  std::string tenant;
+  std::string project;
+  billing::Period period;
+  MilliCe ce;
+  Money net;
+
+  // What of it belongs to the time before `at`, rounded: the parts of any cutting add up to it.
+  Money until(Instant at) const {
+    const Int128 whole = (period.to - period.from).ms;
+    const Int128 past = (std::clamp(at, period.from, period.to) - period.from).ms;
+    return net.times_ratio(past, whole, Rounding::half_even);
+  }
+};
+
+billing::FocusRow finished(billing::FocusRow row, const std::string& issuer,
+                           const std::string& tenant, const std::string& project, Instant at) {
+  row.issuer = issuer;
+  row.billing_account_id = row.billing_account_name = tenant;
+  row.billing_period = billing::month_of(billing::Zone(), at);
+  row.sub_account_id = project;
+  return row;
+}
+
+Result<std::vector<Fee>> fees_of(const std::vector<api::CommitmentView>& commitments,
+                                 const std::string& tenant) {
+  std::vector<Fee> fees;
+  for (const api::CommitmentView& commitment : commitments) {
+    if (commitment.tenant != tenant) continue;
+    LOAM_TRY(currency, Currency::parse(commitment.currency));
+    LOAM_TRY(ce, parse_ce(commitment.ce));
+    for (const api::CommitmentFeeView& view : commitment.fees) {
+      if (!view.charged) continue;
+      LOAM_TRY(from, parse_instant(view.from));
+      LOAM_TRY(to, parse_instant(view.to));
+      LOAM_TRY(net, Money::parse(view.net, currency));
+      fees.push_back({commitment.id,
+                      commitment.period == "year" ? "Reserved" : "Subscription",
+                      tenant,
+                      commitment.project,
+                      {from, to},
+                      ce,
+                      net});
+    }
+  }
+  return fees;
+}
+
+billing::FocusRow credit_row(const api::AdjustmentView& adjustment, Money net,
+                             const billing::Period& period) {
+  billing::FocusRow row;
+  row.category = "Credit";
+  row.description = adjustment.kind == "covered" ? "use that a commitment covers"
+                                                 : "less than promised, " + adjustment.lease;
+  row.charge_period = period;
+  row.billed = row.effective = net;
+  row.tags.emplace_back("environment", adjustment.environment);
+  if (!adjustment.model.empty()) row.tags.emplace_back("model", adjustment.model);
+  return row;
+}
+
+// What lies of a fee in the bucket, used as far as `covered` (CE-hours at 12 decimals) reaches.
+void add_share(const Fee& fee, const billing::Period& bucket, const std::string& issuer,
+               Int128& covered, std::vector<billing::FocusRow>& rows) {
+  const billing::Period part{std::max(fee.period.from, bucket.from),
+                             std::min(fee.period.to, bucket.to)};
+  if (part.from >= part.to) return;
+  const Int128 right = static_cast<Int128>(fee.ce.value) * (part.to - part.from).ms *
+                       (Money::units_per_one / 1000) / hour_ms;
+  const Int128 used = std::min(right, covered);
+  covered -= used;
+  const Money share = fee.until(part.to) - fee.until(part.from);
+  const Money used_cost = right == 0 ? Money::zero(share.currency())
+                                     : share.times_ratio(used, right, Rounding::half_even);
+  const auto add = [&](billing::FocusRow row) {
+    rows.push_back(finished(std::move(row), issuer, fee.tenant, fee.project, bucket.from));
+  };
+  if (used > 0)
+    add(billing::focus_covered(fee.commitment, fee.type, used_cost, used, "CE-Hours", part));
+  if (right > used)
+    add(billing::focus_unused(fee.commitment, fee.type, share - used_cost, right - used, "CE-Hours",
+                              part));
+}
+
+}  // namespace
+
+Result<std::vector<billing::FocusRow>> focus_adjustments(
+    const std::vector<BucketBill>& bills, const std::vector<api::CommitmentView>& commitments,
+    const std::string& issuer) {
+  std::vector<billing::FocusRow> rows;
+  for (const BucketBill& each : bills) {
+    LOAM_TRY(currency, Currency::parse(each.bill.currency));
+    LOAM_TRY(fees, fees_of(commitments, each.bill.tenant));
+    Int128 covered = 0;
+    for (const api::AdjustmentView& adjustment : each.bill.adjustments) {
+      LOAM_TRY(net, Money::parse(adjustment.net, currency));
+      LOAM_TRY(from, parse_instant(adjustment.from));
+      LOAM_TRY(to, parse_instant(adjustment.to));
+      billing::FocusRow row;
+      if (adjustment.kind == "fee") {
+        const auto fee = std::find_if(fees.begin(), fees.end(), [&](const Fee& of) {
+          return of.commitment == adjustment.commitment;
+        });
+        row = billing::focus_purchase(
+            adjustment.commitment, fee == fees.end() ? "Subscription" : fee->type, net, {from, to});
+      } else {
+        row = credit_row(adjustment, net, {from, to});
+      }
+      if (adjustment.kind == "covered") {
+        LOAM_TRY(hours, Money::parse(adjustment.ce_hours, currency));
+        covered -= hours.units();
+      }
+      rows.push_back(
+          finished(std::move(row), issuer, each.bill.tenant, adjustment.project, each.period.from));
+    }
+    covered = std::max<Int128>(0, covered);
+    for (const Fee& fee : fees) add_share(fee, each.period, issuer, covered, rows);
+  }
+  return rows;
+}
+
+}  // namespace loam::cli

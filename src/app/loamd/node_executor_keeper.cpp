@@ -1,0 +1,109 @@
+// The executor's part that heeds the keeper's reports: hung work is ended, and what a lease was
+// promised of a device and did not get becomes a credit.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "app/loamd/node_executor.hpp"
+
+namespace loam::daemon {
+namespace {
+
+// Of who is ended for lent memory or for idling; with the notice, what an owner waits.
+constexpr Duration early_end_grace = Duration::seconds(30);
+
+}  // namespace
+
+void NodeExecutor::read_keeper_reports() {
+  const auto reports = keeper_reports_->read();
+  if (!reports) {
+    spdlog::warn("{}", to_text(reports.error()));
+    return;
+  }
+  for (const node::KeeperReport& report : *reports) heed(report);
+}
+
+std::string NodeExecutor::attempt_of(std::string_view lease) const {
+  const std::string part = "-" + std::string(lease) + "-e";
+  std::string found;
+  for (const std::string& attempt : supervisor_->attempts())
+    if (attempt.find(part) != std::string::npos) found = attempt;
+  return found;
+}
+
+// What a lease was promised of a device and did not get becomes a credit. A report that was read
+// before (the file is read anew after a restart) is known to the engine by its time.
+void NodeExecutor::report_shortfall(LeaseId id, const node::KeeperReport& report) {
+  constexpr std::int64_t bp_per_milli = 10;
+  constexpr std::int64_t whole_bp = 10'000;
+  const std::int64_t window_ns = report.until_ns - report.from_ns;
+  // Copies have lanes of their own; what is sold and priced is the device's time.
+  if (report.lane != 0 || window_ns <= 0) return;
+  ReportShortfall shortfall;
+  shortfall.lease = id;
+  shortfall.slice = report.device;
+  shortfall.from = clock_.at(report.from_ns);
+  shortfall.to = clock_.at(report.until_ns);
+  bool found = false;
+  loop_->read([&](const engine::State& state, Instant) {
+    const Lease* lease = state.find_lease(id);
+    if (lease == nullptr || report.device >= lease->slices.size()) return;
+    found = true;
+    shortfall.epoch = lease->epoch;
+    shortfall.promised = BasisPoints{lease->slices[report.device].share.value * bp_per_milli};
+  });
+  if (!found) return;
+  const auto missing =
+      static_cast<std::int64_t>(static_cast<Int128>(report.missing_ns) * whole_bp / window_ns);
+  if (missing <= 0) return;
+  shortfall.delivered = BasisPoints{std::max<std::int64_t>(0, shortfall.promised.value - missing)};
+  loop_->post_until_durable(shortfall, node_actor);
+}
+
+void NodeExecutor::heed(const node::KeeperReport& report) {
+  const auto id = LeaseId::parse(report.lease);
+  {
+    const std::lock_guard lock(live_mutex_);
+    if (!id || live_.count(*id) == 0) return;  // over
+  }
+  constexpr double ns_per_s = 1e9;
+  const auto seconds = [&](std::int64_t ns) { return static_cast<double>(ns) / ns_per_s; };
+  switch (report.kind) {
+    case node::ReportKind::shortfall:
+      report_shortfall(*id, report);
+      spdlog::warn(
+          "the lease {} got {:.3f} s of the {:.3f} s that its share promised; neighbours "
+          "had {:.3f} s of it",
+          report.lease, seconds(report.used_ns), seconds(report.owed_ns),
+          seconds(report.missing_ns));
+      return;
+    case node::ReportKind::idle:
+      if (report.end) return end_early(report, "it leaves its device unused");
+      spdlog::info("the lease {} leaves its device unused", report.lease);
+      return;
+    case node::ReportKind::active:
+      spdlog::info("the lease {} uses its device again", report.lease);
+      return;
+    case node::ReportKind::reclaim:
+      spdlog::info("the lease {} is asked to give {} bytes of lent memory back", report.lease,
+                   report.bytes);
+      return;
+    case node::ReportKind::hung:
+      return end_early(report, "its device work hangs");
+    case node::ReportKind::overdue:
+      return end_early(report, "it did not give lent memory back");
+  }
+}
+
+void NodeExecutor::end_early(const node::KeeperReport& report, const char* why) {
+  spdlog::warn("the lease {}: {}", report.lease, why);
+  const std::string attempt = attempt_of(report.lease);
+  if (!report.end || attempt.empty()) return;
+  // What hangs cannot save itself; who borrowed or idles can, and has its grace.
+  const auto ended = report.kind == node::ReportKind::hung
+                         ? supervisor_->kill(attempt, why)
+                         : supervisor_->stop(attempt, early_end_grace.ms, why);
+  if (!ended) spdlog::warn("cannot end {}: {}", attempt, to_text(ended.error()));
+}
+
+}  // namespace loam::daemon

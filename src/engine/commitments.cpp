@@ -1,0 +1,374 @@
+#include "engine/commitments.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "billing/accounts.hpp"
+#include "billing/commitments.hpp"
+#include "engine/decisions.hpp"
+#include "engine/queries.hpp"
+
+namespace loam::engine {
+namespace {
+
+constexpr Duration hour = Duration::hours(1);
+// After the metering of the hour's end, which comes metering_slack after it.
+constexpr Duration cover_slack = metering_slack + metering_slack;
+// What is told of an hour later than this is charged on demand.
+constexpr Duration hours_kept = Duration::hours(24 * 8);
+
+Instant hour_of(Instant instant) {
+  return Instant{instant.ms / hour.ms * hour.ms};
+}
+
+Instant covers_until(const Commitment& commitment) {
+  return std::min(commitment.terms.to, commitment.ended_at);
+}
+
+bool fee_open(const Commitment& commitment) {
+  return commitment.ended_at == Instant::never() &&
+         commitment.fees_charged < static_cast<std::int64_t>(commitment.terms.fees.size());
+}
+
+const CommitmentFee& next_fee(const Commitment& commitment) {
+  return commitment.terms.fees.at(static_cast<std::size_t>(commitment.fees_charged));
+}
+
+Instant due_of(const CommitmentBook& book) {
+  Instant due = Instant::never();
+  for (const Commitment& commitment : book.commitments) {
+    if (fee_open(commitment)) due = std::min(due, next_fee(commitment).from);
+  }
+  for (const auto& [start, of] : book.hours) {
+    if (!of.due) continue;
+    due = std::min(due, start + hour + cover_slack);
+    break;
+  }
+  return due;
+}
+
+void set_due(State& state, TenantId tenant, CommitmentBook& book) {
+  const Instant due = due_of(book);
+  if (due == book.due) return;
+  if (book.due != Instant::never()) state.commitment_dues.erase({book.due, tenant});
+  if (due != Instant::never()) state.commitment_dues.insert({due, tenant});
+  book.due = due;
+}
+
+Commitment& commitment_in(CommitmentBook& book, CommitmentId id) {
+  const auto found = std::find_if(book.commitments.begin(), book.commitments.end(),
+                                  [&](const Commitment& each) { return each.id == id; });
+  LOAM_ASSERT(found != book.commitments.end());
+  return *found;
+}
+
+bool same_line(const AdjustmentLine& a, const AdjustmentLine& b) {
+  return a.key == b.key && a.card == b.card;
+}
+
+// Adds to the line of that key, or begins one.
+void add_to(std::vector<AdjustmentLine>& lines, const AdjustmentLine& line) {
+  const auto found = std::find_if(lines.begin(), lines.end(), [&](const AdjustmentLine& each) {
+    return same_line(each, line);
+  });
+  if (found == lines.end()) {
+    lines.push_back(line);
+    return;
+  }
+  found->milli_ce_ms += line.milli_ce_ms;
+  found->list += line.list;
+  found->net += line.net;
+}
+
+AdjustmentLine negative(AdjustmentLine line) {
+  line.milli_ce_ms = -line.milli_ce_ms;
+  line.list = -line.list;
+  line.net = -line.net;
+  return line;
+}
+
+AdjustmentLine fee_line(const Commitment& commitment) {
+  const CommitmentTerms& terms = commitment.terms;
+  const CommitmentFee& fee = next_fee(commitment);
+  AdjustmentLine line;
+  line.key.kind = InvoiceLineKind::fee;
+  line.key.project = commitment.attribution.project;
+  line.key.environment = commitment.attribution.environment;
+  line.key.model = commitment.attribution.model;
+  line.key.purchase_model = PurchaseModel::commitment;
+  line.key.unit_price = terms.unit_price;
+  line.card = terms.card;
+  const Int128 hours = static_cast<Int128>(billing::hours_of_month) * terms.months;
+  line.milli_ce_ms = static_cast<std::int64_t>(static_cast<Int128>(terms.ce.value) * hours *
+                                               hour.ms * fee.days / fee.days_of_period);
+  line.list = fee.list;
+  line.net = fee.net;
+  return line;
+}
+
+// What the hour's use and the commitments in force come to now: lines below zero.
+std::vector<AdjustmentLine> lines_of(const CommitmentBook& book, Instant start,
+                                     const CoverHour& of) {
+  const billing::Period period{start, start + hour};
+  std::vector<billing::CapacityRight> rights;
+  for (const Commitment& commitment : book.commitments) {
+    const billing::Period in_force{commitment.terms.from, covers_until(commitment)};
+    if (in_force.from < period.to && in_force.to > period.from)
+      rights.push_back({commitment.id.text(), in_force, commitment.terms.ce});
+  }
+  std::vector<billing::CoverUse> uses;
+  for (const CoverPiece& piece : of.pieces)
+    uses.push_back({piece.since, piece.lease, {piece.from, piece.to}, piece.ce});
+  const billing::Covered covered = billing::cover(uses, rights, period);
+  std::vector<AdjustmentLine> lines;
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    const Int128 amount = covered.milli_ce_ms[i];
+    if (amount == 0) continue;
+    const CoverPiece& piece = of.pieces[i];
+    AdjustmentLine line;
+    line.key = piece.key;
+    line.card = piece.card;
+    line.milli_ce_ms = static_cast<std::int64_t>(amount);
+    line.list = billing::covered_part(piece.list, amount, piece.ce, piece.length);
+    line.net = billing::covered_part(piece.net, amount, piece.ce, piece.length);
+    add_to(lines, negative(line));
+  }
+  return lines;
+}
+
+// Charges the next fee, or ends the commitment where the wallet does not reach.
+void charge_fee(Draft& draft, const Commitment& commitment) {
+  const State& state = draft.state();
+  const AdjustmentLine line = fee_line(commitment);
+  const Money tax = billing::tax_on(state.card(line.card).terms(), line.net);
+  if (line.net + tax > available(state, commitment.tenant)) {
+    draft.add(CommitmentEnded{commitment.tenant, commitment.id, next_fee(commitment).from,
+                              "the wallet does not cover the fee of its next period"});
+    return;
+  }
+  const CommitmentFee& fee = next_fee(commitment);
+  draft.add(CommitmentCharged{commitment.tenant, commitment.id, commitment.fees_charged, fee.from,
+                              fee.to, line});
+  if ((line.net + tax).is_zero()) return;
+  draft.add(TransactionPosted{billing::charge(TransactionId{draft.next().transaction++},
+                                              commitment.tenant, TaskId{}, line.net, tax,
+                                              Money::zero(line.net.currency()))});
+}
+
+void cover_hour(Draft& draft, TenantId tenant, const CommitmentBook& book, Instant start,
+                const CoverHour& of) {
+  UseCovered event{tenant, start, lines_of(book, start, of)};
+  for (const AdjustmentLine& line : of.given) add_to(event.lines, negative(line));
+  std::erase_if(event.lines, [](const AdjustmentLine& line) {
+    return line.milli_ce_ms == 0 && line.net.is_zero() && line.list.is_zero();
+  });
+  const State& state = draft.state();
+  const Currency currency = state.tenant(tenant).spec.currency;
+  Money net = Money::zero(currency), tax = net;
+  for (const AdjustmentLine& line : event.lines) {
+    net += line.net;
+    tax += billing::tax_on(state.card(line.card).terms(), line.net);
+  }
+  draft.add(std::move(event));
+  if (net.is_zero() && tax.is_zero()) return;
+  const TransactionId id{draft.next().transaction++};
+  draft.add(TransactionPosted{
+      net.is_negative() ? billing::refund(id, tenant, TaskId{}, -net, -tax)
+                        : billing::charge(id, tenant, TaskId{}, net, tax, Money::zero(currency))});
+}
+
+void count_in_budgets(State& state, TenantId tenant, const AdjustmentLine& line, Instant at) {
+  if (state.budgets.empty()) return;
+  Attribution who;
+  who.project = line.key.project;
+  who.environment = line.key.environment;
+  who.model = line.key.model;
+  const Money whole = line.net + billing::tax_on(state.card(line.card).terms(), line.net);
+  if (!whole.is_zero()) state.budgets.count(tenant, who, whole, at);
+}
+
+// The part of a record that lies in each hour; nothing where no commitment is in force then.
+void add_pieces(CommitmentBook& book, const UsageRecord& record, const Lease& lease,
+                const Task& task, Instant oldest) {
+  for (const billing::Period& period : billing::tiles(record.from, record.to, hour)) {
+    const bool in_force = std::any_of(
+        book.commitments.begin(), book.commitments.end(), [&](const Commitment& commitment) {
+          return commitment.terms.from < period.to && covers_until(commitment) > period.from;
+        });
+    if (!in_force || hour_of(period.from) < oldest) continue;
+    CoverPiece piece;
+    piece.lease = lease.id;
+    piece.since = lease.started_at;
+    piece.from = period.from;
+    piece.to = period.to;
+    piece.ce = record.billable_ce;
+    piece.list = record.list;
+    piece.net = record.net;
+    piece.length = record.length();
+    piece.key.kind = InvoiceLineKind::covered;
+    piece.key.project = task.spec.attribution.project;
+    piece.key.environment = task.spec.attribution.environment;
+    piece.key.model = task.spec.attribution.model;
+    piece.key.purchase_model = PurchaseModel::commitment;
+    piece.key.tariff = record.tariff;
+    piece.key.window = record.window;
+    piece.key.unit_price = record.unit_price;
+    piece.card = record.card;
+    CoverHour& of = book.hours[hour_of(period.from)];
+    of.pieces.push_back(std::move(piece));
+    of.due = true;
+  }
+}
+
+// What of a lease was taken back is covered no more.
+void trim_pieces(CommitmentBook& book, LeaseId lease, Instant end) {
+  for (auto at = book.hours.lower_bound(hour_of(end)); at != book.hours.end(); ++at) {
+    CoverHour& of = at->second;
+    for (CoverPiece& piece : of.pieces) {
+      if (piece.lease != lease || piece.to <= end) continue;
+      piece.to = std::max(piece.from, end);
+      of.due = true;
+    }
+    std::erase_if(of.pieces, [](const CoverPiece& piece) { return piece.to <= piece.from; });
+  }
+}
+
+}  // namespace
+
+bool committed(const State& state, TenantId tenant, Instant now) {
+  const auto found = state.commitment_books.find(tenant);
+  if (found == state.commitment_books.end()) return false;
+  const auto& all = found->second.commitments;
+  return std::any_of(all.begin(), all.end(), [&](const Commitment& commitment) {
+    return commitment.terms.from <= now && now < covers_until(commitment);
+  });
+}
+
+bool settle_commitments(Draft& draft) {
+  const State& state = draft.state();
+  if (state.commitment_dues.empty() || state.commitment_dues.begin()->first > draft.now())
+    return false;
+  const TenantId tenant = state.commitment_dues.begin()->second;
+  const CommitmentBook& book = state.commitment_books.at(tenant);
+  for (const Commitment& commitment : book.commitments) {
+    if (!fee_open(commitment) || next_fee(commitment).from > draft.now()) continue;
+    charge_fee(draft, commitment);
+    return true;
+  }
+  for (const auto& [start, of] : book.hours) {
+    if (!of.due) continue;
+    LOAM_ASSERT(start + hour + cover_slack <= draft.now());
+    cover_hour(draft, tenant, book, start, of);
+    return true;
+  }
+  LOAM_ASSERT(false);  // what is due is one of the two
+  return false;
+}
+
+Decision decide_on(const State& state, Instant now, const BuyCommitment& asked) {
+  if (!asked.tenant.valid() || asked.tenant.value > state.tenants.size()) {
+    return Draft::rejected({RejectCode::no_such_tenant, "there is no " + asked.tenant.text(),
+                            "see the tenants with: loam tenant list"});
+  }
+  const Tenant& tenant = state.tenant(asked.tenant);
+  const std::string code(tenant.spec.currency.code());
+  const billing::PriceTable* table = state.rates.at(tenant.spec.currency, now);
+  if (table == nullptr) {
+    return Draft::rejected({RejectCode::no_rate_card, "there is no price in " + code + " yet",
+                            "ask the operator to publish one with a price of commitments"});
+  }
+  for (const std::string& name : {asked.attribution.project, asked.attribution.environment}) {
+    if (!is_name(name)) {
+      return Draft::rejected({RejectCode::invalid_argument, "'" + name + "' is not a name",
+                              "use 1 to 63 of a-z, 0-9 and '-', starting with a letter"});
+    }
+  }
+  const billing::CommitmentOrder order{asked.ce, asked.months, asked.from, asked.until,
+                                       asked.anchor};
+  const auto terms = billing::commitment_on(*table, order, tenant.spec.discount, now);
+  if (!terms.ok()) {
+    const bool sold = terms.error().kind != ErrorKind::not_found;
+    return Draft::rejected({sold ? RejectCode::invalid_argument : RejectCode::not_sold,
+                            terms.error().message, terms.error().next_step});
+  }
+  Draft draft(state, now);
+  Commitment commitment;
+  commitment.id = CommitmentId{draft.next().commitment++};
+  commitment.tenant = tenant.id;
+  commitment.attribution = asked.attribution;
+  commitment.terms = *terms;
+  const Money first = terms->fees.front().net;
+  const Money whole = first + billing::tax_on(table->terms(), first);
+  if (terms->from <= now && whole > available(state, tenant.id)) {
+    return Draft::rejected(
+        {RejectCode::insufficient_funds,
+         "the first period costs " + to_text(whole.rounded(Rounding::up)) + " with tax, and " +
+             tenant.spec.name + " has " +
+             to_text(available(state, tenant.id).rounded(Rounding::down)) + " available",
+         "top up the wallet (loam tenant topup " + tenant.spec.name + " AMOUNT)"});
+  }
+  draft.add(CommitmentBought{commitment});
+  if (terms->from <= now) charge_fee(draft, commitment);
+  draft.subject(commitment.id.text());
+  return draft.done();
+}
+
+void apply_to_books(State& state, const CommitmentBought& event) {
+  const Commitment& commitment = event.commitment;
+  CommitmentBook& book = state.commitment_books[commitment.tenant];
+  book.commitments.push_back(commitment);
+  state.next.commitment = commitment.id.value + 1;
+  set_due(state, commitment.tenant, book);
+}
+
+void apply_to_books(State& state, const CommitmentCharged& event, Instant at) {
+  CommitmentBook& book = state.commitment_books.at(event.tenant);
+  Commitment& commitment = commitment_in(book, event.commitment);
+  LOAM_ASSERT(event.fee == commitment.fees_charged);
+  ++commitment.fees_charged;
+  count_in_budgets(state, event.tenant, event.line, at);
+  set_due(state, event.tenant, book);
+}
+
+void apply_to_books(State& state, const CommitmentEnded& event) {
+  CommitmentBook& book = state.commitment_books.at(event.tenant);
+  commitment_in(book, event.commitment).ended_at = event.at;
+  set_due(state, event.tenant, book);
+}
+
+void apply_to_books(State& state, const UseCovered& event, Instant at) {
+  CommitmentBook& book = state.commitment_books.at(event.tenant);
+  CoverHour& of = book.hours.at(event.hour);
+  of.due = false;
+  for (const AdjustmentLine& line : event.lines) {
+    add_to(of.given, line);
+    count_in_budgets(state, event.tenant, line, at);
+  }
+  while (!book.hours.empty() && !book.hours.begin()->second.due &&
+         book.hours.begin()->first + hours_kept < event.hour)
+    book.hours.erase(book.hours.begin());
+  set_due(state, event.tenant, book);
+}
+
+void note_use(State& state, const UsageRecord& record, const Lease& lease, const Task& task,
+              Instant now) {
+  const auto found = state.commitment_books.find(record.tenant);
+  if (found == state.commitment_books.end()) return;
+  // The standard class is what a commitment is priced for; a price per task has no time to cover.
+  const bool covers = record.purchase_model == PurchaseModel::on_demand &&
+                      task.spec.service_class == "standard" && record.tasks == 0;
+  if (!covers || record.from == record.to) return;
+  CommitmentBook& book = found->second;
+  if (record.to < record.from) {
+    trim_pieces(book, lease.id, record.to);
+  } else {
+    add_pieces(book, record, lease, task, now - hours_kept);
+  }
+  set_due(state, record.tenant, book);
+}
+
+void index_dues(State& state) {
+  for (auto& [tenant, book] : state.commitment_books) set_due(state, tenant, book);
+}
+
+}  // namespace loam::engine

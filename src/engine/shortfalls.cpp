@@ -1,0 +1,104 @@
+// Decisions on shortfalls: what a lease was promised and did not get is given back.
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "billing/accounts.hpp"
+#include "engine/decisions.hpp"
+
+namespace loam::engine {
+namespace {
+
+// What is left of a repeated report is no report of its own.
+constexpr Duration interval_min = Duration::seconds(1);
+constexpr BasisPoints whole{10'000};
+
+std::optional<Reject> fault_of(const Lease& lease, const ReportShortfall& asked) {
+  const auto bad = [](std::string message, std::string next_step) {
+    return Reject{RejectCode::invalid_argument, std::move(message), std::move(next_step)};
+  };
+  if (!lease.started()) {
+    return Reject{RejectCode::wrong_state, "the lease " + lease.id.text() + " has not started",
+                  "report what it got once it runs"};
+  }
+  if (asked.slice < 0 || asked.slice >= static_cast<std::int64_t>(lease.slices.size())) {
+    return bad("the lease " + lease.id.text() + " has no slice " + std::to_string(asked.slice),
+               "slices are counted from 0");
+  }
+  if (asked.delivered.value < 0 || asked.promised > whole || asked.delivered >= asked.promised) {
+    return bad("a share of " + std::to_string(asked.delivered.value) + " basis points of " +
+                   std::to_string(asked.promised.value) + " is no shortfall",
+               "report what was promised, and less of it delivered");
+  }
+  return std::nullopt;
+}
+
+// What the time from the lease's start up to `to` comes to, whether it was charged already or not:
+// its mean is the price of any part of it.
+Money price_of(const State& state, const Lease& lease, const Task& task, Instant to) {
+  Money net = lease.rated_net;
+  for (const UsageRecord& record : billing::rate_until(
+           lease, billing::terms_of(task.spec, lease), payer_of(state.tenant(lease.tenant)),
+           state.rates, state.tiers_of(lease.tenant), to))
+    net += record.net;
+  return net;
+}
+
+AdjustmentLine credit_line(const State& state, const Lease& lease, const Task& task, Money credit) {
+  const Attribution& who = task.spec.attribution;
+  AdjustmentLine line;
+  line.key.kind = InvoiceLineKind::credit;
+  line.key.project = who.project;
+  line.key.environment = who.environment;
+  line.key.model = who.model;
+  line.key.purchase_model = lease.purchase_model;
+  line.key.tariff = task.spec.tariff;
+  line.key.unit_price = Money::zero(credit.currency());
+  const billing::Terms terms = billing::terms_of(task.spec, lease);
+  line.card = state.rates.selling(credit.currency(), terms, lease.started_at)->card().id;
+  line.list = line.net = -credit;
+  return line;
+}
+
+}  // namespace
+
+Decision decide_on(const State& state, Instant now, const ReportShortfall& asked) {
+  const Lease* lease = state.find_lease(asked.lease);
+  if (lease == nullptr || lease->epoch != asked.epoch) {
+    return Draft::rejected(
+        {RejectCode::stale_epoch, "the lease " + asked.lease.text() + " is over", {}});
+  }
+  if (auto reject = fault_of(*lease, asked)) return Draft::rejected(std::move(*reject));
+  Draft draft(state, now);
+  draft.subject(lease->task.text());
+  // Spot is what is left over: it is promised to nobody.
+  if (lease->purchase_model == PurchaseModel::spot) return draft.done();
+  const auto slice = static_cast<std::size_t>(asked.slice);
+  Instant from = std::max(asked.from, lease->started_at);
+  if (slice < lease->credited_until.size()) from = std::max(from, lease->credited_until[slice]);
+  const Instant to = std::min(asked.to, now);
+  if (to - from < interval_min) {
+    return Draft::rejected({RejectCode::duplicate_report,
+                            "the shortfall of " + asked.lease.text() + " up to " +
+                                to_text(asked.to) + " was reported before",
+                            {}});
+  }
+  const Task& task = state.tasks.at(lease->task);
+  const Instant priced_to = std::max(to, lease->billed_until);
+  const Money price = price_of(state, *lease, task, priced_to);
+  // The interval's part of the price × (promised − delivered) / promised, rounded once.
+  const Int128 run_ms = (priced_to - lease->started_at).ms;
+  const Money credit = price.times_ratio(
+      static_cast<Int128>((to - from).ms) * (asked.promised.value - asked.delivered.value),
+      run_ms * static_cast<Int128>(lease->slices.size()) * asked.promised.value,
+      Rounding::half_even);
+  if (credit.is_zero()) return draft.done();
+  const AdjustmentLine line = credit_line(state, *lease, task, credit);
+  const Money tax = billing::tax_on(state.card(line.card).terms(), credit);
+  draft.add(ShortfallCredited{lease->tenant, lease->task, lease->id, asked.slice, from, to,
+                              asked.promised, asked.delivered, line});
+  draft.add(TransactionPosted{billing::refund(TransactionId{draft.next().transaction++},
+                                              lease->tenant, lease->task, credit, tax)});
+  return draft.done();
+}
+
+}  // namespace loam::engine

@@ -1,0 +1,97 @@
+// The auditor's books of commitments and shortfalls: what is given back is never more than the
+// right held, nor than what was charged.
+#include <algorithm>
+
+#include "sim/auditor.hpp"
+
+namespace loam::sim {
+
+void Auditor::on(const Record& record, const CommitmentBought& event) {
+  const Commitment& commitment = event.commitment;
+  const CommitmentTerms& terms = commitment.terms;
+  CoverBook& book = covers_[commitment.tenant];
+  if (terms.from < record.at || terms.from >= terms.to || terms.fees.empty())
+    fail(9, commitment.id.text() + " begins in the past, or lasts no time");
+  Instant from = terms.from;
+  for (const CommitmentFee& fee : terms.fees) {
+    if (fee.from != from) fail(9, commitment.id.text() + " leaves days without a fee");
+    if (fee.days < 1 || fee.days > fee.days_of_period || fee.net > fee.list)
+      fail(9, commitment.id.text() + " has a fee that is not its days' part of the whole");
+    from = fee.to;
+  }
+  if (from != terms.to) fail(9, commitment.id.text() + " is not paid to its end");
+  book.commitments.push_back({commitment, terms.to});
+}
+
+void Auditor::on(const Record& record, const CommitmentCharged& event) {
+  for (CommitmentEntry& entry : covers_[event.tenant].commitments) {
+    if (entry.commitment.id != event.commitment) continue;
+    const auto index = static_cast<std::size_t>(event.fee);
+    if (event.fee != entry.commitment.fees_charged ||
+        event.line.net != entry.commitment.terms.fees.at(index).net ||
+        event.from != entry.commitment.terms.fees.at(index).from)
+      fail(9, event.commitment.text() + " was charged another fee than agreed");
+    if (record.at < entry.commitment.terms.fees.at(index).from)
+      fail(9, event.commitment.text() + " was charged before its period began");
+    ++entry.commitment.fees_charged;
+    tenants_.at(event.tenant.value - 1).uninvoiced += event.line.net;
+    return;
+  }
+  fail(9, event.commitment.text() + " was never bought");
+}
+
+void Auditor::on(const Record&, const CommitmentEnded& event) {
+  for (CommitmentEntry& entry : covers_[event.tenant].commitments) {
+    if (entry.commitment.id == event.commitment) entry.until = event.at;
+  }
+}
+
+void Auditor::on(const Record& record, const UseCovered& event) {
+  CoverBook& book = covers_[event.tenant];
+  TenantBook& tenant = tenants_.at(event.tenant.value - 1);
+  const Instant end = event.hour + Duration::hours(1);
+  if (end > record.at) fail(9, "an hour was covered before it was over");
+  Int128& covered = book.covered[event.hour];
+  if (book.given.is_zero()) book.given = Money::zero(tenant.spec.currency);
+  for (const AdjustmentLine& line : event.lines) {
+    covered -= line.milli_ce_ms;
+    book.given -= line.net;
+    tenant.uninvoiced += line.net;
+    if (!line.net.is_negative()) tenant.overrun += line.net + line.net;  // with any tax on it
+  }
+  Int128 right = 0;
+  for (const CommitmentEntry& entry : book.commitments) {
+    const Instant from = std::max(entry.commitment.terms.from, event.hour);
+    const Instant to = std::min(entry.until, end);
+    if (from < to) right += Int128{entry.commitment.terms.ce.value} * (to - from).ms;
+  }
+  if (covered < 0 || covered > right)
+    fail(9, "more was covered in an hour of " + tenant.spec.name + " than was committed");
+}
+
+// Once every correction was made: what is covered was charged before.
+void Auditor::check_covers() {
+  for (const auto& [id, book] : covers_) {
+    const TenantBook& tenant = tenants_.at(id.value - 1);
+    if (book.covered.empty()) continue;
+    // Every part is rounded by itself: up to half of the last decimal each.
+    const Money rounding(static_cast<Int128>(records_), tenant.spec.currency);
+    if (book.given.is_negative() || book.given > book.used + rounding)
+      fail(9, "more was given back to " + tenant.spec.name + " than it was charged");
+  }
+}
+
+void Auditor::on(const Record& record, const ShortfallCredited& event) {
+  const LeaseBook* book = lease(event.lease, 9);
+  TaskBook* owner = task(event.task, 9);
+  if (book == nullptr || owner == nullptr) return;
+  if (!book->started_at || event.from < *book->started_at || event.to > record.at ||
+      event.from >= event.to)
+    fail(9, event.lease.text() + " is credited for a time in which it did not run");
+  if (!event.line.net.is_negative() || event.delivered >= event.promised)
+    fail(9, event.lease.text() + " is credited for what it got");
+  owner->rated += event.line.net;
+  tenants_.at(owner->tenant.value - 1).uninvoiced += event.line.net;
+}
+
+}  // namespace loam::sim

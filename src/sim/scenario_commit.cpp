@@ -1,0 +1,39 @@
+// Commitments and shortfalls of scenarios. Pure.
+#include "sim/scenario.hpp"
+#include "sim/scenario_words.hpp"
+
+namespace loam::sim {
+
+// commit TENANT ce=10 [months=1] [from=INSTANT] [until=INSTANT] [anchor=INSTANT] [project=]
+Result<Step> read_commit(Words& words) {
+  CommitStep step;
+  LOAM_TRY(tenant, words.next("the tenant"));
+  step.tenant = tenant->text;
+  if (words.attribute("ce") == nullptr)
+    return words.fault_here("ce= is missing", "say how much is committed: ce=10");
+  LOAM_CHECK(words.take("ce", step.order.ce, parse_ce));
+  LOAM_CHECK(words.take("months", step.order.months, parse_count));
+  LOAM_CHECK(words.take("from", step.order.from, parse_instant));
+  LOAM_CHECK(words.take("until", step.order.until, parse_instant));
+  LOAM_CHECK(words.take("anchor", step.order.anchor, parse_instant));
+  LOAM_CHECK(words.take("project", step.order.attribution.project, parse_text));
+  return Step(std::move(step));
+}
+
+// shortfall TASK for=60s promised=50% got=40% [ago=0s] [slice=0] [epoch=1]
+Result<Step> read_shortfall(Words& words) {
+  ShortfallStep step;
+  LOAM_TRY(task, words.next("the task"));
+  step.task = task->text;
+  if (words.attribute("for") == nullptr)
+    return words.fault_here("for= is missing", "say how long it lasted: for=60s");
+  LOAM_CHECK(words.take("for", step.lasts, parse_duration));
+  LOAM_CHECK(words.take("ago", step.ago, parse_duration));
+  LOAM_CHECK(words.take("promised", step.promised, parse_percent));
+  LOAM_CHECK(words.take("got", step.delivered, parse_percent));
+  LOAM_CHECK(words.take("slice", step.slice, parse_count));
+  LOAM_CHECK(words.take("epoch", step.epoch, parse_count));
+  return Step(std::move(step));
+}
+
+}  // namespace loam::sim
