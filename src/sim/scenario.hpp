@@ -60,6 +60,8 @@ struct ShortfallStep {
   std::int64_t slice = 0;
   std::optional<std::int64_t> epoch;
 };
+BuyCommitment order_of(const CommitStep& step, TenantId tenant);
+ReportShortfall report_of(const ShortfallStep& step, LeaseId lease, Epoch last, Instant now);
 struct MakeTenant {
   TenantSpec spec;
   std::optional<Money> wallet;

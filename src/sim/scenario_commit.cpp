@@ -36,4 +36,22 @@ Result<Step> read_shortfall(Words& words) {
   return Step(std::move(step));
 }
 
+BuyCommitment order_of(const CommitStep& step, TenantId tenant) {
+  BuyCommitment order = step.order;
+  order.tenant = tenant;
+  return order;
+}
+
+ReportShortfall report_of(const ShortfallStep& step, LeaseId lease, Epoch last, Instant now) {
+  ReportShortfall report;
+  report.lease = lease;
+  report.epoch = step.epoch ? Epoch{static_cast<std::uint32_t>(*step.epoch)} : last;
+  report.slice = step.slice;
+  report.to = now - step.ago;
+  report.from = report.to - step.lasts;
+  report.promised = step.promised;
+  report.delivered = step.delivered;
+  return report;
+}
+
 }  // namespace loam::sim

@@ -219,9 +219,7 @@ class Runner {
 
   Result<void> on(const CommitStep& step) {
     LOAM_TRY(id, tenant(step.tenant));
-    BuyCommitment order = step.order;
-    order.tenant = id;
-    ask(step.tenant, order);
+    ask(step.tenant, order_of(step, id));
     return {};
   }
 
@@ -229,15 +227,7 @@ class Runner {
     LOAM_TRY(id, task(step.task));
     const Story::LastLease last = story_.last_lease(id);
     if (!last.lease.valid()) return fault("'" + step.task + "' never had a lease to report on");
-    ReportShortfall report;
-    report.lease = last.lease;
-    report.epoch = step.epoch ? Epoch{static_cast<std::uint32_t>(*step.epoch)} : last.epoch;
-    report.slice = step.slice;
-    report.to = world_.clock().now() - step.ago;
-    report.from = report.to - step.lasts;
-    report.promised = step.promised;
-    report.delivered = step.delivered;
-    ask(step.task, report);
+    ask(step.task, report_of(step, last.lease, last.epoch, world_.clock().now()));
     return {};
   }
 
@@ -577,23 +567,6 @@ class Runner {
 Result<ScenarioResult> run_scenario(const Scenario& scenario, bool update) {
   Runner runner(scenario, update);
   return runner.run();
-}
-
-std::string edited(std::string_view text, const Edits& edits) {
-  std::string out;
-  std::size_t number = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const auto edit = edits.find(++number);
-    if (edit == edits.end()) {
-      out += std::string(line) + "\n";
-      continue;
-    }
-    for (const std::string& fresh : edit->second) out += fresh + "\n";
-  }
-  return out;
 }
 
 }  // namespace loam::sim
