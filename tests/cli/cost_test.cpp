@@ -94,7 +94,7 @@ TEST(Advise, says_what_is_missing_or_wrong) {
             std::string::npos);
   EXPECT_NE(fault({"--usage", folder.file("bad.csv", "time,amount\n0,1\n0,2\n"), "--on-demand", "2",
                    "--committed", "1"})
-                .find("line 3"),
+                .find("bad.csv:3: "),
             std::string::npos);
   EXPECT_NE(fault({"--usage", usage, "--on-demand", "2", "--option", "full"}).find("NAME=PRICE"),
             std::string::npos);

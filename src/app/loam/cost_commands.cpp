@@ -154,14 +154,14 @@ Result<std::vector<billing::UsageStep>> history_of(Session& session, const Argum
 
 Result<std::vector<billing::UsageStep>> usage_of(Session& session, const Arguments& arguments) {
   if (arguments.has("history")) return history_of(session, arguments);
-  if (!arguments.has("usage"))
-    return invalid("there is no usage to look at",
-                   "give a file with --usage FILE.csv, or your own with --history 30d");
   LOAM_TRY(text, file_text(arguments.text("usage")));
   return billing::read_usage_csv(text, arguments.text("usage"));
 }
 
 Result<int> run_advise(Session& session, const Arguments& arguments) {
+  if (!arguments.has("history") && !arguments.has("usage"))
+    return invalid("there is no usage to look at",
+                   "give a file with --usage FILE.csv, or your own with --history 30d");
   LOAM_TRY(request, advice_request(arguments));
   LOAM_TRY(usage, usage_of(session, arguments));
   if (arguments.has("forecast")) {
