@@ -121,7 +121,7 @@ struct Counters {
   std::int64_t commands = 0;  // through the loop, of any origin
   std::int64_t batches = 0;
   std::int64_t journal_failures = 0;  // appends that failed
-  std::int64_t journal_bytes = 0;     // size of the file
+  std::int64_t journal_bytes = 0;     // of the file and its write-ahead log
   std::int64_t moves = 0;
 };
 
@@ -168,6 +168,8 @@ class Backend {
   virtual Result<void> discover() = 0;
   // What the last discovery refused. Does not block.
   virtual std::vector<RefusedDevice> refused_devices() = 0;
+  // What an operator should know of attached devices' figures, by UUID. Does not block.
+  virtual std::map<std::string, std::string> device_notes() { return {}; }
   // Measures a device, attached or refused, by UUID, and attaches it with the factors measured.
   // `progress` is called on the calling thread.
   virtual Result<void> calibrate(

@@ -88,6 +88,8 @@ struct Client::Core {
   http::ClientOptions http_options;
   http::Client client;
   std::string token;
+  std::string key;
+  std::int64_t keyed_writes = 0;
 
   http::Request request(Method method, std::string path, std::string body = {}) const {
     http::Request made;
@@ -127,11 +129,16 @@ struct Client::Core {
   Result<View> get(std::string path) {
     return call<View>(request(Method::get, std::move(path)));
   }
+  // Of the caller, with the number of the write; else random.
+  std::string next_key() {
+    if (key.empty()) return fresh_key();
+    return ++keyed_writes == 1 ? key : key + "/" + std::to_string(keyed_writes);
+  }
   template <class View>
   Result<View> write(Method method, std::string path, std::string body,
-                     const std::string& key = {}) {
+                     const std::string& own_key = {}) {
     http::Request made = request(method, std::move(path), std::move(body));
-    made.headers.set("Idempotency-Key", key.empty() ? fresh_key() : key);
+    made.headers.set("Idempotency-Key", own_key.empty() ? next_key() : own_key);
     return call<View>(made);
   }
 
@@ -165,6 +172,11 @@ Client::Client(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
+
+void Client::use_key(std::string key) {
+  core_->key = std::move(key);
+  core_->keyed_writes = 0;
+}
 
 Result<Client> Client::make(const ConnectOptions& options) {
   if (sodium_init() < 0)

@@ -72,6 +72,10 @@ class Client {
   Client& operator=(Client&&) noexcept;
   ~Client();
 
+  // The next write carries `key`, those after it `key`/2, `key`/3, …: the same calls again have no
+  // second effect. Empty: each write has a random key of its own.
+  void use_key(std::string key);
+
   // unavailable, with the address, where no daemon listens.
   Result<void> connect();
 

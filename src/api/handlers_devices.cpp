@@ -41,6 +41,18 @@ TaskRecord record_of(const engine::State& state, const Task& task) {
 
 }  // namespace
 
+namespace {
+
+void add_notes(Backend& backend, std::vector<DeviceView>& devices) {
+  const auto notes = backend.device_notes();
+  for (DeviceView& device : devices) {
+    const auto found = notes.find(device.uuid);
+    if (found != notes.end() && device.note.empty()) device.note = found->second;
+  }
+}
+
+}  // namespace
+
 TopView top_view(ApiCore& core, const std::optional<TenantId>& only) {
   TopView view;
   const LiveLookup live = [&](LeaseId lease) { return core.backend.live(lease); };
@@ -73,6 +85,7 @@ TopView top_view(ApiCore& core, const std::optional<TenantId>& only) {
       if (task.state == TaskState::waiting) show(task);
     }
   });
+  add_notes(core.backend, view.devices);
   view.tasks_left_out = std::max<std::int64_t>(
       0, view.tasks_running + view.tasks_waiting - static_cast<std::int64_t>(view.tasks.size()));
   return view;
@@ -101,6 +114,7 @@ DeviceList device_list(Backend& backend) {
       return state.device_by_uuid.count(device.uuid) > 0;
     });
   });
+  add_notes(backend, list.devices);
   for (const RefusedDevice& device : refused) list.devices.push_back(view_of(device));
   return list;
 }
@@ -110,7 +124,10 @@ std::optional<DeviceView> device_view(Backend& backend, const std::string& name)
   backend.read([&](const engine::State& state, Instant) {
     if (const Device* device = find_device(state, name)) view = view_of(state, *device);
   });
-  return view;
+  if (!view) return std::nullopt;
+  std::vector<DeviceView> one{std::move(*view)};
+  add_notes(backend, one);
+  return one.front();
 }
 
 void set_draining(const CallPtr& call, bool draining) {

@@ -77,8 +77,11 @@ void put_devices(Exposition& out, const Gauges& gauges, const std::map<DeviceId,
   out.family("loam_device_busy_ratio", "gauge",
              "Share of the device's time in use lately, measured.");
   for (const auto& device : gauges.devices) {
-    if (const auto found = busy.find(device.id); found != busy.end())
+    if (const auto found = busy.find(device.id); found != busy.end()) {
       out.sample(labels(device), number(found->second));
+    } else if (device.leases == 0) {
+      out.sample(labels(device), number(0));
+    }
   }
   constexpr std::int64_t mebibyte = 1024 * 1024;
   out.family("loam_device_memory_allocated_bytes", "gauge", "Device memory promised to leases.");
@@ -199,18 +202,20 @@ std::string Metrics::text(Backend& backend) const {
   out.family("loam_records_total", "counter", "Journal records written.");
   out.sample("", records_);
   out.family("loam_submissions_total", "counter", "Submissions by what became of them.");
-  std::int64_t submitted = 0;
+  std::int64_t placeable = 0;  // nothing but room could be in their way
   std::int64_t accepted = 0;
   for (const auto& [outcome, count] : submissions_) {
     out.sample(label("outcome", outcome), count);
-    submitted += count;
     if (outcome == "accepted") accepted += count;
+    if (outcome == "accepted" || outcome == "does_not_fit" || outcome == "quota_exceeded")
+      placeable += count;
   }
   out.family("loam_allocation_success_ratio", "gauge",
-             "Accepted submissions as a share of all since the start; 1 before the first.");
+             "Accepted submissions as a share of these and of those refused for want of room or "
+             "quota, since the start; 1 before the first.");
   out.sample(
-      "", number(submitted == 0 ? 1.0
-                                : static_cast<double>(accepted) / static_cast<double>(submitted)));
+      "", number(placeable == 0 ? 1.0
+                                : static_cast<double>(accepted) / static_cast<double>(placeable)));
   out.family("loam_leases_granted_total", "counter", "Leases granted.");
   out.sample("", granted_);
   out.family("loam_tasks_finished_total", "counter", "Finished tasks by outcome.");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/describe/enum_to_string.hpp>
 
+#include "domain/path.hpp"
 #include "engine/terms.hpp"
 
 namespace loam::engine {
@@ -116,6 +117,32 @@ std::optional<Reject> validate_not_yet(const TaskSpec& spec) {
   return std::nullopt;
 }
 
+// As the node would refuse them, but before anything is set aside.
+std::optional<Reject> validate_paths(const TaskSpec& spec) {
+  const std::string& folder = spec.working_directory;
+  if (!folder.empty()) {
+    const char* fault = folder == "/" ? "is the root" : path_fault(folder);
+    if (fault != nullptr) {
+      return bad("the working directory '" + folder + "' " + fault,
+                 "use --workdir /absolute/path, or leave it out for an empty folder of its own");
+    }
+  }
+  for (const Mount& mount : spec.mounts) {
+    for (const std::string& path : {mount.source, mount.target}) {
+      if (const char* fault = path_fault(path)) {
+        return bad(
+            "the mount '" + mount.source + "' to '" + mount.target + "': '" + path + "' " + fault,
+            "use --mount /source:/target");
+      }
+    }
+    if (is_reserved_target(mount.target)) {
+      return bad("the mount to '" + mount.target + "' would hide a folder of the sandbox's own",
+                 "use another target, such as /data");
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Reject> validate_attribution(const Attribution& who) {
   for (const std::string& name : {who.project, who.environment}) {
     if (!is_name(name)) {
@@ -141,14 +168,7 @@ std::optional<Reject> validate(const TaskSpec& spec) {
   if (auto reject = validate_request(spec.request)) return reject;
   if (auto reject = validate_not_yet(spec)) return reject;
   if (auto reject = validate_attribution(spec.attribution)) return reject;
-  for (const Mount& mount : spec.mounts) {
-    if (!mount.source.starts_with('/') || !mount.target.starts_with('/') ||
-        has_nul(mount.source + mount.target)) {
-      return bad(
-          "the mount '" + mount.source + "' to '" + mount.target + "' is not two absolute paths",
-          "use --mount /source:/target");
-    }
-  }
+  if (auto reject = validate_paths(spec)) return reject;
   if (spec.limit.ms <= 0 || spec.limit > limit_max) {
     return bad("a time limit of " + to_text(spec.limit) + " is out of range",
                "use 1ms to " + to_text(limit_max));

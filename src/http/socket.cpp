@@ -298,9 +298,10 @@ Result<Listener> Listener::on_tcp(const TcpAddress& tcp, bool allow_remote) {
   LOAM_TRY(address, literal_address(tcp));
   const std::string shown = to_text(Address(tcp));
   if (!allow_remote && !is_loopback(address))
-    return Error{ErrorKind::permission_denied,
-                 "listening on " + shown + " would open loam to other machines",
-                 "use a loopback address, or allow remote clients in the configuration"};
+    return Error{
+        ErrorKind::permission_denied,
+        "listening on " + shown + " would open loam to other machines",
+        "use a loopback address; from other machines come through an SSH tunnel or a TLS proxy"};
   LOAM_TRY(socket, make_socket(address.storage.ss_family));
   const int on = 1;  // a restart must not wait for the old connections' TIME_WAIT
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));

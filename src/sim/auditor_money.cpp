@@ -132,10 +132,12 @@ void Auditor::on(const Record& record, const UsageRated& event) {
   book->billed += usage.to - usage.from;
   owner->rated += usage.net;
   tenants_.at(book->tenant.value - 1).uninvoiced += usage.net;
-  if (const auto covers = covers_.find(book->tenant);
-      covers != covers_.end() && book->purchase_model == PurchaseModel::on_demand) {
-    if (covers->second.used.is_zero()) covers->second.used = Money::zero(currency);
-    covers->second.used += usage.net;
+  if (book->purchase_model == PurchaseModel::on_demand) {
+    // From the tenant's first record on: what a correction takes back may be older than any
+    // commitment.
+    Money& used = covers_[book->tenant].used;
+    if (used.is_zero()) used = Money::zero(currency);
+    used += usage.net;
   }
   check_rating(*book, *owner, usage, *card);
 }

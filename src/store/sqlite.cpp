@@ -1,6 +1,7 @@
 #include "store/sqlite.hpp"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -185,8 +186,12 @@ Result<Database> Database::open(const std::string& path, OpenMode mode) {
   switch (mode) {
     case OpenMode::read_only:
       return open_raw(path, SQLITE_OPEN_READONLY);
-    case OpenMode::create:
-      return open_raw(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    case OpenMode::create: {
+      auto made = open_raw(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+      // It holds everybody's bills and the hashes of tokens; a file beside it takes its mode.
+      if (made) static_cast<void>(::chmod(path.c_str(), 0600));
+      return made;
+    }
     case OpenMode::read_write:
       break;
   }

@@ -31,6 +31,24 @@ TEST(Arguments, everything_after_the_dashes_belongs_to_the_program) {
   EXPECT_EQ(run.arguments.operands, (Words{"./train", "--json", "--", "-h"}));
 }
 
+TEST(Arguments, json_before_a_command_that_writes_it_to_a_file_means_standard_output) {
+  const auto sim = parsed({"--json", "sim", "1", "2"});
+  EXPECT_EQ(sim.arguments.text("json"), "-");
+  EXPECT_EQ(sim.arguments.operands, (Words{"1", "2"}));
+}
+
+TEST(Arguments, every_write_takes_an_idempotency_key) {
+  for (const char* name : {"run", "submit", "stop", "tenant create", "tenant topup", "commit buy",
+                           "invoice issue", "rate set", "budget set", "device drain"}) {
+    const Command* command = find_command(name);
+    ASSERT_NE(command, nullptr) << name;
+    const auto options = options_of(*command);
+    EXPECT_TRUE(std::any_of(options.begin(), options.end(), [](const Option& option) {
+      return option.key() == "key";
+    })) << name;
+  }
+}
+
 TEST(Arguments, the_program_may_stand_without_dashes) {
   const auto run = parsed({"run", "--share=0.3", "train", "--epochs", "3", "--help"});
   EXPECT_EQ(run.arguments.operands, (Words{"train", "--epochs", "3", "--help"}));

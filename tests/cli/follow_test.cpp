@@ -93,7 +93,7 @@ TEST_F(RunTest, ctrl_c_once_stops_and_says_so) {
   EXPECT_NE(ran.err.find("t1 stopped"), std::string::npos) << ran.err;
 }
 
-TEST_F(RunTest, ctrl_c_twice_detaches_and_says_how_to_follow) {
+TEST_F(RunTest, ctrl_c_twice_detaches_and_says_what_becomes_of_the_task) {
   auto running = start_run();
   ::kill(::getpid(), SIGINT);
   wait_until([](const engine::State& state) {
@@ -103,7 +103,10 @@ TEST_F(RunTest, ctrl_c_twice_detaches_and_says_how_to_follow) {
   ASSERT_EQ(running.wait_for(patience), std::future_status::ready);
   const Ran ran = running.get();
   EXPECT_EQ(ran.status, 123);
-  EXPECT_NE(ran.err.find("loam logs -f t1"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find(
+                "t1 was asked to stop and ends within its grace period; see it with: loam show t1"),
+            std::string::npos)
+      << ran.err;
 }
 
 TEST(StatusLine, says_where_it_runs_or_why_it_waits) {

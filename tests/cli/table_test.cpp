@@ -41,6 +41,19 @@ TEST(Table, lines_stay_lines_where_they_may) {
   EXPECT_EQ(printable_lines("a\x1b\nb\n"), "a\\x1b\nb\n");
 }
 
+TEST(Table, columns_that_may_go_do_so_before_what_stays_is_broken) {
+  Table table(
+      {{"ID"}, {"NAME", Align::left, true, 2}, {"DRIVER", Align::left, false, 1}, {"UUID"}});
+  table.add({"1", "a name that is long", "pocl", "CL-24c5d0f6"});
+  EXPECT_EQ(
+      table.text(false, 60),
+      "ID  NAME                 DRIVER  UUID\n1   a name that is long  pocl    CL-24c5d0f6\n");
+  EXPECT_EQ(table.text(false, 34),
+            "ID  NAME       DRIVER  UUID\n1   a name t…  pocl    CL-24c5d0f6\n");
+  EXPECT_EQ(table.text(false, 24), "ID  DRIVER  UUID\n1   pocl    CL-24c5d0f6\n");
+  EXPECT_EQ(table.text(false, 5), "ID  UUID\n1   CL-24c5d0f6\n");
+}
+
 TEST(Table, a_table_too_wide_is_cut_in_the_columns_that_may_shrink) {
   Table table({{"ID"}, {"COMMAND", Align::left, true}});
   table.add({"t1", "python3 train.py --epochs 30"});

@@ -37,6 +37,13 @@ expect_refusal 2 "$big" loam rate set "$big"
 expect_refusal 2 "'NaN'" loam tenant topup acme NaN
 expect_refusal 2 "-5" loam tenant topup acme -5
 
+say "paths that name no place, before anything is set aside for them"
+expect_refusal 2 "'work'" ask_for --share 0.1 --workdir work
+expect_refusal 2 "'/a/../b'" ask_for --share 0.1 --workdir /a/../b
+expect_refusal 2 "'/'" ask_for --share 0.1 --workdir /
+expect_refusal 2 "'/usr/lib'" ask_for --share 0.1 --mount "$gate:/usr/lib"
+expect_refusal 2 "'/a/./b'" ask_for --share 0.1 --mount "$gate:/a/./b"
+
 say "more than there is can be asked for, and is refused by what there is"
 expect_exit 4 ask_for --ce 1000000
 expect_words "error: " "next: "

@@ -219,7 +219,7 @@ picos() {
 }
 
 # check_books TENANT: at rest, nothing is held, the wallet and the bill are what was paid in, every
-# task is billed what it ran, and the journal is good.
+# task is billed what it ran, the journal is good, and the node keeps no slice page.
 check_books() {
   local bill tenant wallet total wrong
   bill="$(ask bill "$1")" tenant="$(ask tenant show "$1")"
@@ -232,7 +232,10 @@ check_books() {
   wrong="$(query "SELECT id, run_ms, billed_ms FROM tasks t WHERE run_ms <> billed_ms AND NOT EXISTS
     (SELECT 1 FROM leases l WHERE l.task_id = t.id AND l.ended_ms IS NULL)")"
   equal "tasks not billed what they ran" "$wrong" ""
+  wait_until "no slice page is left" no_page_left
   expect_exit 0 loam verify --data "$data"
 }
+
+no_page_left() { [[ -z $(find "$data/keeper/pages" -type f 2>/dev/null) ]]; }
 
 query() { sqlite3 -readonly -cmd '.timeout 5000' "$data/journal.db" "$1"; }

@@ -61,7 +61,7 @@ replay() {
   } >"$scratch/script"
   # Into a file, not a pipe: loamd goes on and would hold a pipe open.
   (cd "$scratch" && exec bash "$scratch/script") >"$scratch/raw" 2>&1 </dev/null
-  there <"$scratch/raw" | sed '/^loam-guard: no turn on the device/d'
+  there <"$scratch/raw" | sed -e '/^loam-guard: no turn on the device/d' -e '/between repeats: the device was not idle/d'
 }
 
 export NO_COLOR=1 PATH="$bin:$PATH"

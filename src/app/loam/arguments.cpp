@@ -18,9 +18,10 @@ bool names(const Option& option, std::string_view word) {
   return all.find("," + std::string(word) + ",") != std::string::npos;
 }
 
-// Takes the command's name out of `words`, which keep everything else.
-std::string take_name(Strings& words) {
-  std::size_t at = 0;
+// Takes the command's name out of `words`, which keep everything else; the first `at` of them were
+// before it.
+std::string take_name(Strings& words, std::size_t& at) {
+  at = 0;
   while (at < words.size() && words[at].starts_with('-')) {
     const auto& globals = global_options().options;
     const auto known = std::find_if(globals.begin(), globals.end(),
@@ -213,7 +214,8 @@ Result<Parsed> parse_words(const Strings& given) {
   Strings words = given;
   Parsed parsed;
   if (words == Strings{"--version"}) words = {"version"};
-  const std::string name = take_name(words);
+  std::size_t before = 0;
+  const std::string name = take_name(words, before);
   if (name.empty()) {
     for (const std::string& word : words) {
       if (word.starts_with("-") && !asks_help(word)) {
@@ -239,6 +241,12 @@ Result<Parsed> parse_words(const Strings& given) {
     return parsed;
   }
   if (command == nullptr) return unknown_command(name);
+  // Everywhere `--json` asks for JSON on standard output; where a command writes it to a file, what
+  // was said before its name still means that.
+  for (const Option& option : options_of(*command)) {
+    for (std::size_t i = 0; i < before && option.kind != Option::Kind::flag; ++i)
+      if (words[i] == "--json" && names(option, words[i])) words[i] += "=-";
+  }
   LOAM_TRY(arguments, read(*command, std::move(words)));
   LOAM_CHECK(check_count(*command, arguments.operands));
   parsed.command = command;

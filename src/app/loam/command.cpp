@@ -52,6 +52,11 @@ const OptionGroup& global_options() {
 std::vector<OptionGroup> groups_of(const Command& command) {
   std::vector<OptionGroup> groups = command.groups;
   OptionGroup everywhere = global_options();
+  if (command.writes) {
+    everywhere.options.insert(
+        everywhere.options.begin(),
+        {"--key", "TEXT", "idempotency key: the same key again has no second effect"});
+  }
   std::erase_if(everywhere.options, [&](const Option& global) {
     return std::any_of(groups.begin(), groups.end(), [&](const OptionGroup& group) {
       return std::any_of(group.options.begin(), group.options.end(),

@@ -74,6 +74,7 @@ struct Command {
   std::vector<Operand> operands;
   std::vector<OptionGroup> groups;
   Result<int> (*run)(Session&, const Arguments&);  // gives the exit status
+  bool writes = false;                             // through the journal: takes an idempotency key
 };
 
 // Sections of `loam help`, in reading order.

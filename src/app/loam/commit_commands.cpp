@@ -104,7 +104,8 @@ std::vector<Command> commit_commands() {
          {{"--project", "NAME", "default: default"},
           {"--environment", "NAME", "default: default"},
           {"--model", "NAME", "default: none"}}}},
-       run_commit_buy},
+       run_commit_buy,
+       true},
   };
 }
 

@@ -6,23 +6,23 @@
 namespace loam::cli {
 namespace {
 
-int print_devices(Session& session, const api::DeviceList& list) {
+int print_devices(Session& session, const api::DeviceList& list, const char* if_none) {
   if (session.json()) return session.print_json(list);
   if (list.devices.empty()) {
-    session.say("no devices; look for some with: loam device discover");
+    session.say(if_none);
     return 0;
   }
   Table table({{"ID"},
                {"DEVICE"},
-               {"TYPE"},
+               {"TYPE", Align::left, true},
                {"STATE"},
                {"CE", Align::right},
                {"PROMISED", Align::right},
-               {"MEMORY", Align::right},
+               {"MEMORY", Align::right, false, 1},
                {"FREE", Align::right},
-               {"TASKS", Align::right},
-               {"DRIVER"},
-               {"UUID", Align::left, true}});
+               {"TASKS", Align::right, false, 2},
+               {"DRIVER", Align::left, false, 3},
+               {"UUID"}});
   for (const api::DeviceView& device : list.devices) {
     const bool attached = device.state != "refused";
     table.add({device.id, device.name, device.type,
@@ -46,13 +46,16 @@ int print_devices(Session& session, const api::DeviceList& list) {
 Result<int> run_list(Session& session, const Arguments&) {
   LOAM_TRY(client, session.client());
   LOAM_TRY(list, client->devices());
-  return print_devices(session, list);
+  return print_devices(session, list, "no devices; look for some with: loam device discover");
 }
 
 Result<int> run_discover(Session& session, const Arguments&) {
   LOAM_TRY(client, session.client());
   LOAM_TRY(list, client->discover());
-  return print_devices(session, list);
+  return print_devices(session, list,
+                       "no driver that loamd can open shows a device: see `clinfo -l` or "
+                       "`nvidia-smi -L` as loamd's user; the CPU becomes one with: "
+                       "apt-get install pocl-opencl-icd");
 }
 
 std::string device_facts(const api::DeviceView& device, bool colour) {
@@ -164,14 +167,16 @@ std::vector<Command> device_commands() {
        "loam device drain n1/0",
        {device},
        {},
-       run_drain},
+       run_drain,
+       true},
       {"device undrain",
        "Use a device again",
        "",
        "loam device undrain n1/0",
        {device},
        {},
-       run_undrain},
+       run_undrain,
+       true},
   };
 }
 

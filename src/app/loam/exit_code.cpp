@@ -48,7 +48,7 @@ std::string exit_codes_text() {
          "Of `loam run` besides\n"
          "    N  the task's own exit code; 128 + the signal where one ended it\n"
          "  122  the device was lost\n"
-         "  123  detached by a second Ctrl-C; the task goes on\n"
+         "  123  detached by a second Ctrl-C; the task ends within its grace\n"
          "  124  the task reached its time limit\n"
          "  125  the task was refused before its first instruction\n"
          "  130  the task was stopped, by Ctrl-C or by somebody else\n"

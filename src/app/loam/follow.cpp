@@ -143,14 +143,16 @@ Result<int> follow(Session& session, const api::TaskView& task) {
   http::Canceller detach;
   LiveLine live(console, session.quiet());
   bool lost = false;
+  std::atomic<bool> stop_asked = false;
   Result<api::TaskView> end = task;
   {
     const Interrupts interrupts([&](int count) {
       if (count > 1) return detach.cancel();
       live.say("stopping " + task.id + ": it has its grace period to save its work; " +
-               "Ctrl-C again leaves it to itself");
+               "Ctrl-C again does not wait for its end");
       auto second = session.second_client();
       const auto stopped = second ? second->stop(task.id) : Result<api::TaskView>(second.error());
+      if (stopped) stop_asked = true;
       if (!stopped) live.say("error: it could not be stopped: " + stopped.error().message);
     });
     api::WatchOptions options;
@@ -175,8 +177,10 @@ Result<int> follow(Session& session, const api::TaskView& task) {
   }
   const bool finished = end && end->state == "finished";
   if (!finished && detach.cancelled()) {
-    live.say("detached: " + task.id + " goes on; follow it with: loam logs -f " + task.id +
-             "   see it with: loam show " + task.id);
+    live.say("detached: " + task.id +
+             (stop_asked ? " was asked to stop and ends within its grace period"
+                         : " goes on; follow it with: loam logs -f " + task.id) +
+             "; see it with: loam show " + task.id);
     return exit_detached;
   }
   if (!end) return end.error();

@@ -213,7 +213,8 @@ std::vector<Command> rate_commands() {
          {{"--currency", "CODE", "default: USD"},
           {"--ce-per-gib", "CE", "the CE that a GiB of device memory counts for; default: 1.25"},
           {"--from", "INSTANT", "default: now"}}}},
-       run_rate_set},
+       run_rate_set,
+       true},
       {"rate publish",
        "Publish a whole rate card from a file: windows, tiers, discounts, taxes, spot",
        "TOML, or JSON as the API takes it; docs/billing.md shows both. A card that cannot be used\n"
@@ -224,7 +225,8 @@ std::vector<Command> rate_commands() {
        {{"Terms",
          {{"--from", "INSTANT", "when it takes effect, over the file; default: now"},
           {"--check", "", "only check the file; needs no daemon", Kind::flag}}}},
-       run_rate_publish},
+       run_rate_publish,
+       true},
   };
 }
 

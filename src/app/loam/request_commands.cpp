@@ -30,7 +30,7 @@ Result<int> run_run(Session& session, const Arguments& arguments) {
   LOAM_TRY(client, session.client());
   LOAM_TRY(quote, client->quote(request));
   session.say(quote_line(quote));
-  LOAM_TRY(task, client->submit(request, arguments.text("key")));
+  LOAM_TRY(task, client->submit(request));
   session.say(task.id + " submitted" +
               (quote.starts_now ? std::string() : "; it waits: " + printable(quote.waits_for)));
   return follow(session, task);
@@ -39,17 +39,10 @@ Result<int> run_run(Session& session, const Arguments& arguments) {
 Result<int> run_submit(Session& session, const Arguments& arguments) {
   LOAM_TRY(request, request_with_command(session, arguments));
   LOAM_TRY(client, session.client());
-  LOAM_TRY(task, client->submit(request, arguments.text("key")));
+  LOAM_TRY(task, client->submit(request));
   if (session.json()) return session.print_json(task);
   session.out() << task.id << "\n";
   return 0;
-}
-
-std::vector<OptionGroup> with_key() {
-  auto groups = request_options();
-  groups.back().options.push_back(
-      {"--key", "TEXT", "idempotency key: the same key again has no second effect"});
-  return groups;
 }
 
 }  // namespace
@@ -74,16 +67,18 @@ std::vector<Command> request_commands() {
        "loam run --share 0.3 --time 10m -- ./train --epochs 3\n"
        "loam run --ce 25 --memory 10GiB --mount /data:/data --env SEED=7 -- python3 train.py",
        {program},
-       with_key(),
-       run_run},
+       request_options(),
+       run_run,
+       true},
       {"submit",
        "Submit a task and print its id",
        "",
        "loam submit --ce 25 --time 2h --name nightly -- ./train\n"
        "loam submit --file task.json",
        {program},
-       with_key(),
-       run_submit},
+       request_options(),
+       run_submit,
+       true},
   };
 }
 

@@ -36,6 +36,7 @@ Session::Session(Console& console, Environment environment, const Arguments& arg
       environment_(std::move(environment)),
       address_(arguments.text("host", environment_("LOAM_HOST"))),
       token_(arguments.text("token", environment_("LOAM_TOKEN"))),
+      key_(arguments.text("key")),
       tenant_(arguments.text("tenant", environment_("LOAM_TENANT"))),
       json_(arguments.has("json")),
       quiet_(arguments.has("quiet")) {
@@ -59,6 +60,7 @@ Result<api::Client> Session::second_client() const {
 Result<api::Client*> Session::client() {
   if (!client_) {
     LOAM_TRY(client, second_client());
+    client.use_key(key_);
     client_ = std::make_unique<api::Client>(std::move(client));
   }
   return client_.get();

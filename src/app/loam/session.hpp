@@ -63,6 +63,7 @@ class Session {
   Environment environment_;
   std::string address_;
   std::string token_;
+  std::string key_;
   std::string tenant_;
   bool json_ = false;
   bool quiet_ = false;

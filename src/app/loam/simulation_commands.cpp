@@ -59,6 +59,11 @@ Result<void> write_result(const Arguments& arguments, std::string_view key, Sess
     session.out() << text;
     return {};
   }
+  if (file.find_first_not_of("0123456789.") == std::string::npos) {
+    return invalid(
+        "--" + std::string(key) + " takes '" + file + "', which looks like a seed, as its file",
+        "name the file, or write ./" + file);
+  }
   std::ofstream out(file, std::ios::binary | std::ios::trunc);
   out << text;
   out.flush();

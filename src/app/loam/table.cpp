@@ -172,36 +172,49 @@ void Table::add(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::vector<std::size_t> Table::widths(std::size_t width_max) const {
+std::map<std::size_t, std::size_t> Table::widths(std::size_t width_max) const {
   constexpr std::size_t shrunk_min = 8;  // columns that a cut cell keeps
-  std::vector<std::size_t> widths;
-  std::size_t all = columns_.empty() ? 0 : 2 * (columns_.size() - 1);
+  constexpr std::size_t gap = 2;
+  std::map<std::size_t, std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    std::size_t width = display_width(columns_[i].title);
-    for (const auto& row : rows_) width = std::max(width, display_width(row[i].text));
-    widths.push_back(width);
-    all += width;
+    widths[i] = display_width(columns_[i].title);
+    for (const auto& row : rows_) widths[i] = std::max(widths[i], display_width(row[i].text));
   }
   if (width_max == 0) return widths;
-  for (std::size_t i = columns_.size(); i-- > 0 && all > width_max;) {
-    if (!columns_[i].may_shrink || widths[i] <= shrunk_min) continue;
-    const std::size_t less = std::min(all - width_max, widths[i] - shrunk_min);
-    widths[i] -= less;
+  const auto least = [&](std::size_t i) {
+    return columns_[i].may_shrink ? std::min(widths.at(i), shrunk_min) : widths.at(i);
+  };
+  for (;;) {
+    std::size_t all = 0;
+    std::size_t goes = columns_.size();
+    for (const auto& [i, width] : widths) {
+      all += least(i) + (all == 0 ? 0 : gap);
+      if (columns_[i].may_go == 0) continue;
+      if (goes == columns_.size() || columns_[i].may_go > columns_[goes].may_go) goes = i;
+    }
+    if (all <= width_max || goes == columns_.size()) break;
+    widths.erase(goes);
+  }
+  std::size_t all = 0;
+  for (const auto& [i, width] : widths) all += width + (all == 0 ? 0 : gap);
+  for (auto column = widths.rbegin(); column != widths.rend() && all > width_max; ++column) {
+    const std::size_t less = std::min(all - width_max, column->second - least(column->first));
+    column->second -= less;
     all -= less;
   }
   return widths;
 }
 
 std::string Table::text(bool colour, std::size_t width_max) const {
-  const std::vector<std::size_t> width = widths(width_max);
+  const std::map<std::size_t, std::size_t> shown_columns = widths(width_max);
   std::string text;
   const auto line = [&](auto cell_of) {
     std::string made;
     std::string blanks;  // owed; never written at the end of a line
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
+    for (const auto& [i, width] : shown_columns) {
       const Cell cell = cell_of(i);
-      const std::string shown = cut_to(cell.text, width[i]);
-      const std::string fill(width[i] - std::min(width[i], display_width(shown)), ' ');
+      const std::string shown = cut_to(cell.text, width);
+      const std::string fill(width - std::min(width, display_width(shown)), ' ');
       if (columns_[i].align == Align::right) blanks += fill;
       if (!shown.empty()) {
         made += blanks + styled(shown, cell.style, colour);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +41,10 @@ enum class Align { left, right };
 struct Column {
   std::string title;
   Align align = Align::left;
-  bool may_shrink = false;  // cut first where the table is wider than the terminal
+  // Where the table is wider than the terminal: cells are cut, and then the columns go that may,
+  // those with the highest number first.
+  bool may_shrink = false;
+  int may_go = 0;  // 0: stays
 };
 
 class Table {
@@ -56,7 +60,8 @@ class Table {
   std::string text(bool colour, std::size_t width_max = 0) const;
 
  private:
-  std::vector<std::size_t> widths(std::size_t width_max) const;
+  // Of the columns that are shown; by their place among all.
+  std::map<std::size_t, std::size_t> widths(std::size_t width_max) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;

@@ -97,7 +97,8 @@ Result<int> run_show(Session& session, const Arguments& arguments) {
        {"isolation", task.isolation},
        {"share", share},
        {"memory", task.memory_mib == 0 ? "" : memory_text(task.memory_mib)},
-       {"compute", task.ce + " CE, billed " + task.billable_ce + " CE"},
+       {"compute", task.ce.empty() ? "once it is placed"
+                                   : task.ce + " CE, billed " + task.billable_ce + " CE"},
        {"submitted", instant_text(task.submitted_at)},
        {"started", instant_text(task.started_at)},
        {"finished", instant_text(task.finished_at)},
@@ -146,7 +147,7 @@ const Operand task_ids{"ID", "tasks, such as t17", Operand::Kind::many, "@task"}
 
 Command verb(const char* name, const char* summary, const char* example,
              Result<int> (*run)(Session&, const Arguments&)) {
-  return {name, summary, "", example, {task_ids}, {}, run};
+  return {name, summary, "", example, {task_ids}, {}, run, true};
 }
 
 }  // namespace

@@ -171,8 +171,7 @@ Result<int> run_topup(Session& session, const Arguments& arguments) {
   const std::string amount = arguments.operand(1);
   if (const auto read = Money::parse(amount, Currency()); !read) return read.error();
   LOAM_TRY(client, session.client());
-  LOAM_TRY(tenant, client->top_up(arguments.operand(0), {amount, arguments.text("note")},
-                                  arguments.text("key")));
+  LOAM_TRY(tenant, client->top_up(arguments.operand(0), {amount, arguments.text("note")}));
   return print_tenant(session, tenant);
 }
 
@@ -202,7 +201,8 @@ std::vector<Command> tenant_commands() {
        "loam tenant create beta --payment postpaid --credit 500 --quota-ce 200",
        {{"NAME", "a new name: a-z, 0-9 and '-', beginning with a letter"}},
        {{"Terms", at_start}},
-       run_create},
+       run_create,
+       true},
       {"tenant list",
        "The tenants, what they hold and use",
        "",
@@ -223,16 +223,16 @@ std::vector<Command> tenant_commands() {
        "loam tenant set acme --discount 10 --quota-ce none",
        {name},
        {{"Terms", terms()}},
-       run_set},
+       run_set,
+       true},
       {"tenant topup",
        "Put money into a tenant's wallet",
        "",
        "loam tenant topup acme 250 --note 'transfer 4711'",
        {name, {"AMOUNT", "in the tenant's currency, such as 250 or 19.90"}},
-       {{"How",
-         {{"--note", "TEXT", "what the ledger says of it"},
-          {"--key", "TEXT", "idempotency key: the same key again has no second effect"}}}},
-       run_topup},
+       {{"How", {{"--note", "TEXT", "what the ledger says of it"}}}},
+       run_topup,
+       true},
   };
 }
 

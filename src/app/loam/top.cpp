@@ -93,15 +93,15 @@ class QuitKey {
 std::string tasks_text(const api::TopView& view, bool colour, std::size_t width) {
   Table table({{"ID"},
                {"TENANT"},
-               {"NAME"},
+               {"NAME", Align::left, true, 2},
                {"STATE"},
-               {"DEVICE"},
+               {"DEVICE", Align::left, false, 1},
                {"SHARE", Align::right},
                {"MEASURED", Align::right},
                {"TIME", Align::right},
                {"COST", Align::right},
-               {""},
-               {"", Align::left, true}});
+               {"", Align::left, false, 3},
+               {"", Align::left, true, 4}});
   for (const api::TaskView& task : view.tasks) {
     const bool placed = task.state != "waiting" && task.state != "paused";
     table.add({task.id, task.tenant, task.name, Cell(task.state, style_of(task)),
@@ -119,14 +119,14 @@ std::string top_text(const api::TopView& view, bool colour, std::size_t width) {
   std::string text = "loam  " + instant_text(view.now) + "  " + std::to_string(view.tasks_running) +
                      " running, " + std::to_string(view.tasks_waiting) + " waiting\n\n";
   Table devices({{"DEVICE"},
-                 {"TYPE"},
+                 {"TYPE", Align::left, true, 2},
                  {"STATE"},
                  {"CE", Align::right},
                  {"PROMISED", Align::right},
                  {"MEMORY", Align::right},
                  {"OF", Align::right},
                  {"TASKS", Align::right},
-                 {"", Align::left, true}});
+                 {"", Align::left, true, 3}});
   for (const api::DeviceView& device : view.devices) {
     devices.add({device.name, device.type,
                  Cell(device.state, device.state == "ready" ? Style::good : Style::warn), device.ce,

@@ -167,7 +167,8 @@ std::vector<Command> trial_commands() {
        "loam trial --sizes 10,20,40 --units 500 --time 2m -- ./train --steps 500",
        {{"CMD…", "the program and its arguments, after --", Operand::Kind::program}},
        groups,
-       run_trial}};
+       run_trial,
+       true}};
 }
 
 }  // namespace loam::cli

@@ -219,8 +219,10 @@ api::Counters DaemonBackend::counters() {
   api::Counters counters;
   counters.commands = commands_;
   std::error_code fault;
-  const auto bytes = std::filesystem::file_size(parts_.journal.path(), fault);
-  counters.journal_bytes = fault ? 0 : static_cast<std::int64_t>(bytes);
+  for (const char* part : {"", "-wal"}) {
+    const auto bytes = std::filesystem::file_size(parts_.journal.path() + part, fault);
+    if (!fault) counters.journal_bytes += static_cast<std::int64_t>(bytes);
+  }
   counters.batches = parts_.loop.batches();
   counters.journal_failures = parts_.loop.failures();
   return counters;

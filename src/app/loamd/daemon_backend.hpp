@@ -56,6 +56,7 @@ class DaemonBackend final : public api::Backend {
 
   Result<void> discover() override { return parts_.devices.discover(); }
   std::vector<api::RefusedDevice> refused_devices() override { return parts_.devices.refused(); }
+  std::map<std::string, std::string> device_notes() override { return parts_.devices.notes(); }
   Result<void> calibrate(
       const std::string& uuid,
       const std::function<void(double fraction, const std::string& step)>& progress) override {

@@ -251,6 +251,8 @@ Result<void> read_options(int argc, char** argv, Options& options,
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& fault) {
+    if (fault.get_exit_code() != 0)
+      return invalid(fault.what(), "see the options with: loamd --help");
     exit_status = app.exit(fault);
     return {};
   }

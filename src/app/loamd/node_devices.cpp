@@ -60,6 +60,12 @@ Mebibytes host_memory() {
   return Mebibytes{pages / ((std::int64_t{1} << 20) / ::sysconf(_SC_PAGESIZE))};
 }
 
+std::string joined(const std::vector<std::string>& notes) {
+  std::string text;
+  for (const std::string& note : notes) text += (text.empty() ? "" : "; ") + note;
+  return text;
+}
+
 }  // namespace
 
 NodeDevices::NodeDevices(const Config& config, std::string program, node::Catalog catalog,
@@ -148,6 +154,7 @@ Result<void> NodeDevices::attach(const node::FoundDevice& device) {
   command.facts.memory = device.memory;
   command.facts.factors = domain_factors(worth->factors);
   command.facts.factors_source = node::name_of(worth->origin);
+  std::string note = joined(worth->notes);
   const std::optional<DeviceFacts> known = known_facts(device.uuid);
   // What a CPU's driver calls its memory is what the host has free just now: the first figure
   // stands.
@@ -156,6 +163,8 @@ Result<void> NodeDevices::attach(const node::FoundDevice& device) {
   if (!attached && known) {
     // In use under its old facts: it stays attached with them.
     spdlog::warn("device {} keeps its old facts: {}", device.uuid, to_text(attached.error()));
+    const std::lock_guard lock(mutex_);
+    notes_[device.uuid] = "keeps its old facts: " + attached.error().message;
     return {};
   }
   if (!attached) {
@@ -164,6 +173,7 @@ Result<void> NodeDevices::attach(const node::FoundDevice& device) {
   }
   const std::lock_guard lock(mutex_);
   refused_.erase(device.uuid);
+  notes_[device.uuid] = std::move(note);
   spdlog::info("device {} ({}) is attached, worth {} CE by {}", device.uuid, device.name,
                to_text(command.facts.factors.general), command.facts.factors_source);
   return {};
@@ -183,6 +193,11 @@ Result<void> NodeDevices::discover() {
   return {};
 }
 
+std::map<std::string, std::string> NodeDevices::notes() const {
+  const std::lock_guard lock(mutex_);
+  return notes_;
+}
+
 std::vector<api::RefusedDevice> NodeDevices::refused() const {
   const std::lock_guard lock(mutex_);
   std::vector<api::RefusedDevice> list;
@@ -200,6 +215,18 @@ Result<void> NodeDevices::calibrate(const std::string& uuid, const Progress& pro
                    "look again with: loam device discover"};
     }
     device = found->second;
+  }
+  // A neighbour's work would be measured along.
+  std::int64_t leases = 0;
+  loop_.read([&](const engine::State& state, Instant) {
+    if (const Device* attached = state.find_device(uuid)) leases = attached->leases;
+  });
+  if (leases > 0) {
+    return Error{ErrorKind::conflict,
+                 "the device " + uuid + " has " + std::to_string(leases) +
+                     (leases == 1 ? " lease" : " leases") + " and cannot be measured",
+                 "keep new ones away with: loam device drain, and wait for `loam device list` to "
+                 "show no tasks"};
   }
   LOAM_TRY(calibration,
            node::probe_calibrate(

@@ -33,6 +33,8 @@ class NodeDevices {
   // Looks, prices and attaches; returns when that is durable. Notes go to the log.
   Result<void> discover();
   std::vector<api::RefusedDevice> refused() const;
+  // What an operator should know of an attached device's figures, by UUID.
+  std::map<std::string, std::string> notes() const;
   // Measures, remembers the result (calibrations/UUID.json) and attaches with it.
   Result<void> calibrate(const std::string& uuid, const Progress& progress);
 
@@ -55,6 +57,7 @@ class NodeDevices {
   std::map<std::string, DeviceHandle> handles_;
   std::map<std::string, node::FoundDevice> found_;
   std::map<std::string, api::RefusedDevice> refused_;
+  std::map<std::string, std::string> notes_;
 };
 
 }  // namespace loam::daemon

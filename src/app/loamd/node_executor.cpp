@@ -109,6 +109,7 @@ Result<void> NodeExecutor::start() {
   for (const Error& error : trouble) spdlog::warn("{}", to_text(error));
   if (adopted > 0) spdlog::info("{} attempts are there from before", adopted);
   report_missing();
+  remove_stray_pages();
   worker_ = std::thread([this] { work(); });
   enqueue([this] { prune(); });
   return {};
@@ -397,14 +398,21 @@ void NodeExecutor::report_end(const node::AttemptReport& report, LeaseId lease, 
           Mebibytes{static_cast<std::int64_t>(slice.memory_peak_bytes / bytes_per_mib)};
     }
   }
-  // The page goes only when the end is durable: a daemon that dies before reads it again.
-  loop_->post_until_durable(ended, node_actor, [this, lease](const engine::Answer&) {
-    enqueue([this, lease] {
-      static_cast<void>(node::remove_page(config_.data_dir + "/keeper", lease.text()));
-      const std::lock_guard lock(live_mutex_);
-      live_.erase(lease);
-    });
+  post_end(ended);
+}
+
+// The page goes only when the end is durable: a daemon that dies before reads it again.
+void NodeExecutor::post_end(const ReportEnded& ended) {
+  loop_->post_until_durable(ended, node_actor, [this, lease = ended.lease](const engine::Answer&) {
+    enqueue([this, lease] { forget(lease); });
   });
+}
+
+void NodeExecutor::forget(LeaseId lease) {
+  const auto removed = node::remove_page(config_.data_dir + "/keeper", lease.text());
+  if (!removed) spdlog::warn("a slice page stays: {}", to_text(removed.error()));
+  const std::lock_guard lock(live_mutex_);
+  live_.erase(lease);
 }
 
 void NodeExecutor::report_refused(LeaseId lease, Epoch epoch, const Error& error) {
@@ -415,7 +423,7 @@ void NodeExecutor::report_refused(LeaseId lease, Epoch epoch, const Error& error
   ended.end = AttemptEnd::refused;
   ended.ended_at = clock_.at(boottime_ns());
   ended.reason = to_text(error);
-  loop_->post_until_durable(ended, node_actor);
+  post_end(ended);
 }
 
 void NodeExecutor::report_missing() {
@@ -438,7 +446,26 @@ void NodeExecutor::report_missing() {
       missing.push_back(ended);
     }
   });
-  for (const ReportEnded& ended : missing) loop_->post_until_durable(ended, node_actor);
+  for (const ReportEnded& ended : missing) post_end(ended);
+}
+
+// A daemon that died between an end and its page's removal, or an older one, left it there.
+void NodeExecutor::remove_stray_pages() {
+  const auto pages = node::list_pages(config_.data_dir + "/keeper");
+  if (!pages) {
+    spdlog::warn("cannot look for slice pages: {}", to_text(pages.error()));
+    return;
+  }
+  for (const std::string& name : *pages) {
+    const auto id = LeaseId::parse(name);
+    if (!id) continue;  // not ours
+    {
+      const std::lock_guard lock(live_mutex_);
+      if (live_.count(*id) != 0) continue;
+    }
+    spdlog::info("the slice page of {} goes: its lease is over", name);
+    forget(*id);
+  }
 }
 
 void NodeExecutor::prune() {

@@ -89,6 +89,9 @@ class NodeExecutor final : public engine::Executor {
   void on_report(const node::AttemptReport& report);
   void report_end(const node::AttemptReport& report, LeaseId lease, Epoch epoch);
   void report_refused(LeaseId lease, Epoch epoch, const Error& error);
+  void post_end(const ReportEnded& ended);
+  // What this node keeps of a lease that is over; on the worker's thread.
+  void forget(LeaseId lease);
   // What the keeper found out about leases since the last call; on the worker's thread.
   void read_keeper_reports();
   std::chrono::milliseconds report_pause();
@@ -100,6 +103,7 @@ class NodeExecutor final : public engine::Executor {
   std::string attempt_of(std::string_view lease) const;
   // Leases that run according to the engine and of which nothing is on disk.
   void report_missing();
+  void remove_stray_pages();
   // Deletes what is kept of attempts that ended long ago.
   void prune();
   Instant instant_of(const node::AttemptStatus& status, std::int64_t boottime_ns) const;

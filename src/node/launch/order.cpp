@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "domain/path.hpp"
 #include "node/launch/json_fields.hpp"
 
 namespace loam::node {
@@ -23,14 +24,8 @@ Error bad(const char* field, std::string_view trouble, std::string_view value) {
                  std::string(value.substr(0, 200)) + "\"");
 }
 
-// Absolute, normal (no "..", no "."), without NUL.
 Result<void> check_path(const char* field, const std::string& path) {
-  if (has_nul(path)) return bad(field, "holds a NUL byte", path);
-  if (!path.starts_with('/')) return bad(field, "is not an absolute path", path);
-  const std::string framed = path + "/";
-  if (framed.find("/../") != std::string::npos || framed.find("/./") != std::string::npos) {
-    return bad(field, "holds . or ..", path);
-  }
+  if (const char* fault = path_fault(path)) return bad(field, fault, path);
   return {};
 }
 
@@ -41,16 +36,6 @@ Result<void> check_range(const char* field, std::int64_t value, std::int64_t min
                std::to_string(value));
   }
   return {};
-}
-
-// A mount there would hide what the sandbox itself puts in place.
-bool is_reserved_target(const std::string& target) {
-  for (const char* reserved : {"/etc", "/proc", "/dev", "/sys", "/run/loam", "/usr"}) {
-    const std::string_view prefix = reserved;
-    if (target == prefix || target.starts_with(std::string(prefix) + "/")) return true;
-  }
-  return target == "/" || target == "/run" || target == "/bin" || target == "/lib" ||
-         target == "/lib64" || target == "/sbin";
 }
 
 Result<void> check_paths(const LaunchOrder& order) {
