@@ -182,7 +182,9 @@ class Backend {
   virtual std::map<DeviceId, double> device_busy() = 0;
 
   // Whether the node's policy lets a task of this tenant have this mount; the error says why not.
-  virtual Result<void> mount_allowed(const std::string& tenant, const Mount& mount) = 0;
+  // Operators may mount some folders for a tenant's task that the tenant itself may not.
+  virtual Result<void> mount_allowed(const std::string& tenant, bool by_operator,
+                                     const Mount& mount) = 0;
 
   // Writes a restorable copy while everything goes on. conflict where the path exists.
   virtual Result<BackupDone> backup(const std::string& path) = 0;

@@ -23,8 +23,9 @@ Result<Asked> asked_of(Call& call) {
         spec.request.device = device->facts->uuid;
     });
   }
+  const bool by_operator = call.caller.role == Role::admin || call.caller.role == Role::operator_;
   for (const Mount& mount : spec.mounts)
-    LOAM_CHECK(call.backend().mount_allowed(tenant.name, mount));
+    LOAM_CHECK(call.backend().mount_allowed(tenant.name, by_operator, mount));
   LOAM_TRY(expected, expected_of(request));
   return Asked{std::move(tenant), std::move(spec), expected};
 }

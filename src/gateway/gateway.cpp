@@ -257,6 +257,12 @@ void Gateway::remove_instance(const std::string& name) {
   hub_->post([hub = hub_.get(), name] { hub->remove_instance(name); });
 }
 
+void Gateway::explain(const std::string& model, std::string why, bool is_refused) {
+  hub_->post([hub = hub_.get(), model, why = std::move(why), is_refused] {
+    hub->explain(model, why, is_refused);
+  });
+}
+
 void Gateway::ask_metrics(std::function<void(std::string)> callback) {
   hub_->post([hub = hub_.get(), callback = std::move(callback)] { callback(hub->metrics()); });
 }

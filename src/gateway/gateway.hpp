@@ -69,6 +69,11 @@ class Gateway {
   // Requests it still has are tried elsewhere or fail.
   void remove_instance(const std::string& name);
 
+  // Why no instance of a model serves now, in words; empty: nothing is known to stand in the way.
+  // Where one was refused, requests fail at once instead of waiting for what will not come, and
+  // only the owner is told the words: they may speak of the owner's money.
+  void explain(const std::string& model, std::string why, bool is_refused);
+
   // Both are called back on the gateway's thread and must not block it.
   void ask_metrics(std::function<void(std::string)> callback);
   void ask_instances(std::function<void(std::vector<InstanceReport>)> callback);

@@ -48,6 +48,7 @@ class Hub : public std::enable_shared_from_this<Hub> {
   void add_instance(std::string name, std::string model, std::string path);
   void drain_instance(const std::string& name, std::function<void()> done);
   void remove_instance(const std::string& name);
+  void explain(const std::string& model, std::string why, bool is_refused);
   std::string metrics() const;
   std::vector<InstanceReport> instances() const;
   std::vector<Gateway::ModelLoad> loads() const;
@@ -90,6 +91,8 @@ class Hub : public std::enable_shared_from_this<Hub> {
     std::uint64_t requests = 0;
     Instant last_request{};
     std::set<LinkId> links;
+    std::string why;          // no instance serves, as far as somebody told
+    bool is_refused = false;  // and none will come
   };
 
   // The loop.
@@ -125,6 +128,7 @@ class Hub : public std::enable_shared_from_this<Hub> {
   Link* choose(const Model& model, const Part& part);
   void wait_for_instance(Job& job);
   void end_waiting(Job& job);
+  ApiError no_instance(const Job& job, const Model& model, std::string what) const;
   void tend_waiting(const std::string* model);
 
   void take_text(Flight flight, infer::wire::Chunk& chunk);

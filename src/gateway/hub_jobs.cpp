@@ -257,12 +257,37 @@ void Hub::wait_for_instance(Job& job) {
   if (model.links.empty() && ports.demand == nullptr)
     return fail(job,
                 unavailable("No instance serves " + job.head.model + " now; try again later."));
+  if (model.is_refused && model.links.empty()) {
+    if (ports.demand != nullptr) ports.demand->wanted(job.head.model);  // it is tried again
+    return fail(job, no_instance(job, model, "No instance serves " + job.head.model + " now"));
+  }
   for (const std::uint32_t part : job.to_place) job.parts[part].tried.clear();
   if (!job.is_waiting) ++model.metrics.waiting;
   job.is_waiting = true;
   job.wait_until = job.arrived_at + std::chrono::milliseconds(settings.start_wait_max.ms);
   waiting_.insert(job.id);
   if (ports.demand != nullptr) ports.demand->wanted(job.head.model);
+}
+
+ApiError Hub::no_instance(const Job& job, const Model& model, std::string what) const {
+  const bool may_know = !model.is_refused || job.caller.tenant == model.endpoint.owner;
+  if (!model.why.empty() && may_know) what += ": " + model.why;
+  return unavailable(what + "; try again later.");
+}
+
+void Hub::explain(const std::string& name, std::string why, bool is_refused) {
+  const auto found = models_.find(name);
+  if (found == models_.end()) return;
+  Model& model = found->second;
+  model.why = std::move(why);
+  model.is_refused = is_refused;
+  if (!is_refused || !model.links.empty()) return;
+  const std::vector<std::uint64_t> ids(waiting_.begin(), waiting_.end());
+  for (const std::uint64_t id : ids) {
+    Job& job = *jobs_.at(id);
+    if (job.head.model == name)
+      fail(job, no_instance(job, model, "No instance serves " + name + " now"));
+  }
 }
 
 void Hub::end_waiting(Job& job) {
@@ -278,8 +303,11 @@ void Hub::tend_waiting(const std::string* model) {
   while (model == nullptr && !waiting_.empty()) {
     Job& job = *jobs_.at(*waiting_.begin());
     if (now_ < job.wait_until) return;
-    fail(job, unavailable("No instance of " + job.head.model + " came up in " +
-                          to_text(settings.start_wait_max) + "; try again later."));
+    const std::string what =
+        "No instance of " + job.head.model + " came up in " + to_text(settings.start_wait_max);
+    const auto model = models_.find(job.head.model);
+    fail(job, model == models_.end() ? unavailable(what + "; try again later.")
+                                     : no_instance(job, model->second, what));
   }
   if (model == nullptr) return;
   const std::vector<std::uint64_t> ids(waiting_.begin(), waiting_.end());

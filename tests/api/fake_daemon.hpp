@@ -59,6 +59,7 @@ class FakeDaemon final : public Backend {
   NotingExecutor executor;
   std::map<std::pair<TaskId, LogStream>, std::string> logs;
   std::set<std::string> mounts_refused;
+  std::set<std::string> mounts_of_operators;  // which a tenant itself may not have
   std::vector<RefusedDevice> refused;
   std::map<LeaseId, LeaseLive> measured;
   std::int64_t log_start = 0;  // bytes before it are rotated away
@@ -99,7 +100,8 @@ class FakeDaemon final : public Backend {
                          const std::function<void(double, const std::string&)>& progress) override;
   std::optional<LeaseLive> live(LeaseId lease) override;
   std::map<DeviceId, double> device_busy() override { return {{DeviceId{1}, 0.5}}; }
-  Result<void> mount_allowed(const std::string& tenant, const Mount& mount) override;
+  Result<void> mount_allowed(const std::string& tenant, bool by_operator,
+                             const Mount& mount) override;
   Result<BackupDone> backup(const std::string& path) override;
   Result<std::string> reload() override { return std::string("nothing changed"); }
   bool journal_healthy() override { return !journal.full; }

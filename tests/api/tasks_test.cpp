@@ -149,6 +149,15 @@ TEST_F(TasksTest, a_mount_against_the_nodes_policy_is_refused) {
   EXPECT_EQ(post("/v1/quote", task_body("acme", mount)).status(), 403);
 }
 
+TEST_F(TasksTest, a_mount_that_only_operators_may_make_is_refused_to_the_tenant_itself) {
+  daemon.mounts_of_operators.insert("/run/gateway");
+  const std::string mount = R"("mounts":[{"source":"/run/gateway","target":"/run/gateway"}])";
+  EXPECT_EQ(post("/v1/quote", task_body("acme", mount)).status(), 200);
+  EXPECT_EQ(post("/v1/quote", task_body("acme", mount), uid(1003)).status(), 200);
+  EXPECT_EQ(post("/v1/quote", task_body("acme", mount), uid(1001)).status(), 403);
+  EXPECT_EQ(post("/v1/tasks", task_body("acme", mount), uid(1001)).status(), 403);
+}
+
 TEST_F(TasksTest, a_device_can_be_asked_for_by_id_name_or_uuid) {
   for (const char* device : {"d1", "n1/0", "gpu-1"}) {
     const Caught answer =

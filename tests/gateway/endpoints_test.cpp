@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "app/gateway/endpoint_json.hpp"
+#include "app/gateway/local_host.hpp"
 #include "gateway/fixture.hpp"
 
 namespace loam::serving {
@@ -20,7 +21,6 @@ struct EndpointsTest : testing::Test {
     config.endpoints_file = folder / "endpoints.json";
     config.usage_file = folder / "usage.jsonl";
     config.engine_program = FAKE_LOAM_ENGINE;
-    std::filesystem::create_directory(config.run_dir);
   }
   ~EndpointsTest() override { end(); }
 
@@ -37,7 +37,8 @@ struct EndpointsTest : testing::Test {
   void start() {
     gateway::Settings settings;
     settings.start_wait_max = start_wait_max;
-    endpoints = std::make_unique<Endpoints>(config, [this](const std::string& line) {
+    host = std::make_unique<LocalHost>(config);
+    endpoints = std::make_unique<Endpoints>(config, *host, [this](const std::string& line) {
       std::lock_guard lock(mutex);
       log += line + "\n";
     });
@@ -59,6 +60,7 @@ struct EndpointsTest : testing::Test {
     if (endpoints) endpoints->stop();
     gateway.reset();
     endpoints.reset();
+    host.reset();
   }
   int ask(const std::string& model) {
     http::Request request;
@@ -84,6 +86,7 @@ struct EndpointsTest : testing::Test {
   Duration start_wait_max = Duration::seconds(60);
   std::mutex mutex;
   std::string log;
+  std::unique_ptr<InstanceHost> host;
   std::unique_ptr<Endpoints> endpoints;
   std::unique_ptr<gateway::Gateway> gateway;
   std::unique_ptr<http::Server> server;

@@ -1,7 +1,8 @@
 // fake_loam_engine: takes loam-engine's arguments and computes nothing. A model file named
-// "broken" makes it fail at once.
+// "broken" makes it fail at once; --tick-ms and --tokens make its streams slow and long.
 #include <signal.h>
 
+#include <cstdlib>
 #include <string_view>
 
 #include "gateway/fake_engine.hpp"
@@ -18,6 +19,8 @@ int main(int argc, char** argv) {
     const std::string_view value = argv[i + 1];
     if (option == "--socket") socket = value;
     if (option == "--name") options.model = value;
+    if (option == "--tick-ms") options.tick_ms = std::atoi(argv[i + 1]);
+    if (option == "--tokens") options.tokens = static_cast<std::uint32_t>(std::atoi(argv[i + 1]));
     if (option == "--model" && value.ends_with("broken")) return 1;
   }
   const loam::gateway::FakeEngine engine(socket, options);

@@ -84,6 +84,16 @@ TEST(ServingConfig, FaultsNameTheirPlace) {
       {"[[tenant]]\nname = \"a\"\nclass = \"gold\"", "tenant.class"},
       {"[[tenant]]\nname = \"a\"\nweight = 0", "tenant.weight"},
       {"socket = ", "test:1:"},
+      {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\ntime = 5", "length of time"},
+      {"pool = \"/s\"\nmemory_mib = 5", "there is a pool"},
+      {"pool = \"/s\"\n[[endpoint]]\nmodel = \"a\"\nfile = \"/x\"\nshare = \"1\"", "has no owner"},
+      {"pool = \"/s\"\n[[endpoint]]\nmodel = \"a\"\nfile = \"/x\"\nowner = \"o\"",
+       "neither ce nor share"},
+      {"pool = \"/s\"\n[[endpoint]]\nmodel = \"a\"\nfile = \"/x\"\nowner = \"o\"\nce = \"1\"\n"
+       "share = \"1\"",
+       "both ce and share"},
+      {"pool = \"/s\"\n[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\nowner = \"o\"\nce = \"1\"",
+       "whole path"},
   };
   for (const Case& one : cases) {
     const auto config = parse_config(one.text, "test");
@@ -99,7 +109,7 @@ TEST(ServingEndpoints, ComeBackFromTheirFile) {
   EXPECT_TRUE(load_endpoints(path).value().empty());
   auto endpoint = parse_endpoint(
       R"({"model":"a\"b","file":"/m","owner":"acme","callers":["x"],"min":1,"max":2,"slots":4,)"
-      R"("idle_after":"90s"})");
+      R"("idle_after":"90s","share":"0.5","purchase_model":"spot","time":"2h"})");
   ASSERT_TRUE(endpoint.ok()) << to_text(endpoint.error());
   ASSERT_TRUE(save_endpoints(path, {*endpoint, *endpoint}).ok());
   const auto loaded = load_endpoints(path);

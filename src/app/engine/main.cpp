@@ -31,6 +31,7 @@ constexpr const char* usage =
     "                       free makes it many times slower)\n"
     "  --max-tokens N       to generate where a request does not say (default 256)\n"
     "  --waiting N          requests that may wait before more are refused (default 1024)\n"
+    "  --drain-seconds N    at its end, streams that run may go on for so long (default 0)\n"
     "  --adapter NAME=FILE  a LoRA adapter that requests may name; repeatable\n"
     "  --usage FILE         append what each request used, a line of JSON each\n"
     "  --unshared           keep no prefixes and serve first come, first served (to compare)\n";
@@ -85,6 +86,11 @@ bool take_number(std::string_view option, const char* text, Arguments& out) {
     out.server.instance.threads = static_cast<int>(value);
     return true;
   }
+  if (option == "--drain-seconds") {
+    if (!number(option, text, 0, 86'400, value)) return false;
+    out.server.drain_max = std::chrono::seconds(value);
+    return true;
+  }
   if (!number(option, text, 0, 1U << 24U, value)) return false;
   (option == "--cache-mib" ? batching.cache_bytes_max : out.model.memory_bytes_max) = value << 20U;
   return true;
@@ -114,9 +120,10 @@ bool take(std::string_view option, const char* text, Arguments& out) {
 }
 
 bool known(std::string_view option) {
-  for (const char* name : {"--model", "--socket", "--name", "--usage", "--adapter", "--slots",
-                           "--context", "--cells", "--overcommit", "--cache-mib", "--memory-mib",
-                           "--chunk", "--gap-factor", "--threads", "--max-tokens", "--waiting"}) {
+  for (const char* name :
+       {"--model", "--socket", "--name", "--usage", "--adapter", "--slots", "--context", "--cells",
+        "--overcommit", "--cache-mib", "--memory-mib", "--chunk", "--gap-factor", "--threads",
+        "--max-tokens", "--waiting", "--drain-seconds"}) {
     if (option == name) return true;
   }
   return false;

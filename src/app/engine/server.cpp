@@ -94,7 +94,7 @@ bool Server::has_work() const {
 }
 
 void Server::run(const std::atomic<bool>& stop) {
-  while (!stop) {
+  while (goes_on(stop)) {
     wait_for_clients(stop);
     drop_gone();
     if (!embeddings_.empty()) embed_one();
@@ -112,6 +112,17 @@ void Server::run(const std::atomic<bool>& stop) {
          wire::Failed{job.key.second, ending.kind, ending.message, ending.next_step, 0, {}});
   }
   for (auto& [id, connection] : connections_) connection.flush();
+}
+
+// Until it is stopped; then for as long as what runs may take to end, with nothing new let in.
+bool Server::goes_on(const std::atomic<bool>& stop) {
+  if (!stop) return true;
+  const auto now = std::chrono::steady_clock::now();
+  if (!stopped_at_) {
+    stopped_at_ = now;
+    draining_.push_back(0);  // an id that names no connection
+  }
+  return (has_work() || !requests_.empty()) && now - *stopped_at_ < options_.drain_max;
 }
 
 void Server::wait_for_clients(const std::atomic<bool>& stop) {

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,7 @@ struct ServerOptions {
   std::uint32_t tokens_max_default = 256;
   std::uint32_t waiting_max = 1024;  // requests; more are refused with when to come again
   std::uint32_t embed_tokens_max = 512;
+  std::chrono::seconds drain_max{0};  // how long streams may go on once it is told to end
 };
 
 class Server {
@@ -38,8 +41,9 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Serves until `stop` is set (looked at between steps and when a signal arrives); then every
-  // unfinished stream fails with `unavailable`.
+  // Serves until `stop` is set (looked at between steps and when a signal arrives). Then what runs
+  // may go on for as long as the options say, new requests are refused, and what is unfinished in
+  // the end fails with `unavailable`.
   void run(const std::atomic<bool>& stop);
 
  private:
@@ -86,6 +90,7 @@ class Server {
   Server(const Model& model, ServerOptions options);
 
   // server.cpp: the loop and the clients
+  bool goes_on(const std::atomic<bool>& stop);
   void wait_for_clients(const std::atomic<bool>& stop);
   void accept_clients();
   void read_from(Connection& connection);
@@ -125,6 +130,7 @@ class Server {
   std::map<RequestKey, Request> requests_;
   std::list<EmbedJob> embeddings_;
   std::vector<ConnectionId> draining_;
+  std::optional<std::chrono::steady_clock::time_point> stopped_at_;
   ConnectionId next_connection_ = 1;
   std::uint64_t started_us_ = 0;
   struct TenantTotals {

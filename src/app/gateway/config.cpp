@@ -116,6 +116,15 @@ EndpointConfig read_endpoint(const toml::table& table, std::string& fault) {
   section.read("shrink_after", endpoint.scaling.shrink_after);
   section.read("slots", endpoint.slots, 1, 4096);
   section.read("memory_mib", endpoint.memory_mib, 0, memory_mib_max);
+  section.read("ce", endpoint.ce);
+  section.read("share", endpoint.share);
+  section.read("project", endpoint.project);
+  section.read("environment", endpoint.environment);
+  section.read("purchase_model", endpoint.purchase_model);
+  section.read("tariff", endpoint.tariff);
+  section.read("service_class", endpoint.service_class);
+  section.read("time", endpoint.time);
+  section.read("grace", endpoint.grace);
   section.refuse_the_rest();
   const std::string name = "endpoint \"" + endpoint.model + "\" ";
   if (!fault.empty()) return endpoint;
@@ -150,6 +159,21 @@ TenantConfig read_tenant(const toml::table& table, std::string& fault) {
 }
 
 }  // namespace
+
+Result<void> check_for_pool(const EndpointConfig& endpoint) {
+  if (endpoint.file.empty()) return {};
+  const std::string name = "the endpoint " + endpoint.model;
+  if (endpoint.owner.empty())
+    return invalid(name + " has no owner, so nobody would pay for its tasks",
+                   "name a tenant: owner = \"acme\"");
+  if (endpoint.ce.empty() == endpoint.share.empty())
+    return invalid(
+        name + (endpoint.ce.empty() ? " says neither ce nor share" : " says both ce and share"),
+        "say what an instance takes of a device: share = \"0.5\", or ce = \"25\"");
+  if (!endpoint.file.starts_with('/'))
+    return invalid(name + " has the file " + endpoint.file, "give its whole path");
+  return {};
+}
 
 Config default_config() {
   Config config;
@@ -193,6 +217,7 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
   section.read("endpoints_file", config.endpoints_file);
   section.read("run_dir", config.run_dir);
   section.read("engine_program", config.engine_program);
+  section.read("pool", config.pool);
   section.read("start_wait_max", config.start_wait_max);
   section.read("memory_mib", config.memory_mib, 0, memory_mib_max);
   section.read("turn_min", config.turn_min);
@@ -210,6 +235,13 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
     }
   }
   if (!fault.empty()) return invalid(origin + ":" + fault, "correct the configuration");
+  if (!config.pool.empty() && config.memory_mib > 0) {
+    return invalid(origin + ": memory_mib bounds instances outside a pool, and there is a pool",
+                   "leave it out: the pool's devices are the bound");
+  }
+  for (const EndpointConfig& endpoint : config.endpoints) {
+    if (!config.pool.empty()) LOAM_CHECK(check_for_pool(endpoint));
+  }
   return config;
 }
 

@@ -24,6 +24,16 @@ struct EndpointConfig {
   infer::ScalingTerms scaling;
   std::int64_t slots = 8;       // requests computed at once by one instance
   std::int64_t memory_mib = 0;  // of one instance; 0: the file's size and a quarter
+  // What its task asks the pool for, where there is one. Exactly one of `ce` and `share`.
+  std::string ce;
+  std::string share;
+  std::string project = "default";
+  std::string environment = "default";
+  std::string purchase_model = "on_demand";
+  std::string tariff = "flat";
+  std::string service_class = "standard";
+  Duration time = Duration::hours(8);      // longest run; another instance takes over before
+  Duration grace = Duration::seconds(30);  // for streams that run, when its task is ended
 };
 
 struct TenantConfig {
@@ -42,6 +52,9 @@ struct Config {
   std::string endpoints_file;  // endpoints made at run time
   std::string run_dir;         // the instances' sockets and logs
   std::string engine_program;  // loam-engine
+  // loamd's address: instances are tasks of its pool. Empty: children of this program, outside any
+  // pool's books.
+  std::string pool;
   Duration start_wait_max = Duration::minutes(5);
   // Of all instances that this program starts; 0: no bound. Models that do not fit at once take
   // turns, each at least so long while others wait.
@@ -50,6 +63,9 @@ struct Config {
   std::vector<EndpointConfig> endpoints;
   std::vector<TenantConfig> tenants;  // those without an entry have no limits
 };
+
+// What an endpoint must say where its instances are tasks of a pool.
+Result<void> check_for_pool(const EndpointConfig& endpoint);
 
 // Beside loamd's: /var/lib/loam and /run/loam for root, the user's own folders for others.
 Config default_config();

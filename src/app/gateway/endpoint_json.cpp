@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 namespace loam::serving {
 namespace {
@@ -34,11 +35,44 @@ Result<std::int64_t> number_of(const json::value& value, std::string_view name, 
   return *number;
 }
 
+// The field of that name; null where it is none of text.
+std::string* text_field(EndpointConfig& out, std::string_view name) {
+  const std::pair<std::string_view, std::string*> fields[] = {
+      {"model", &out.model},
+      {"file", &out.file},
+      {"owner", &out.owner},
+      {"ce", &out.ce},
+      {"share", &out.share},
+      {"project", &out.project},
+      {"environment", &out.environment},
+      {"purchase_model", &out.purchase_model},
+      {"tariff", &out.tariff},
+      {"service_class", &out.service_class},
+  };
+  for (const auto& [field, target] : fields) {
+    if (field == name) return target;
+  }
+  return nullptr;
+}
+
+Duration* length_field(EndpointConfig& out, std::string_view name) {
+  const std::pair<std::string_view, Duration*> fields[] = {
+      {"idle_after", &out.scaling.idle_after},
+      {"shrink_after", &out.scaling.shrink_after},
+      {"time", &out.time},
+      {"grace", &out.grace},
+  };
+  for (const auto& [field, target] : fields) {
+    if (field == name) return target;
+  }
+  return nullptr;
+}
+
 Result<void> read_field(EndpointConfig& out, std::string_view name, const json::value& value) {
   constexpr std::int64_t instances_max = 64;
-  if (name == "model" || name == "file" || name == "owner") {
+  if (std::string* target = text_field(out, name)) {
     LOAM_TRY(text, text_of(value, name));
-    (name == "model" ? out.model : name == "file" ? out.file : out.owner) = std::move(text);
+    *target = std::move(text);
   } else if (name == "callers" || name == "arguments") {
     if (!value.is_array()) return invalid(std::string(name) + " is no list");
     for (const json::value& entry : value.get_array()) {
@@ -57,10 +91,10 @@ Result<void> read_field(EndpointConfig& out, std::string_view name, const json::
   } else if (name == "slots") {
     LOAM_TRY(number, number_of(value, name, 1, 4096));
     out.slots = number;
-  } else if (name == "idle_after" || name == "shrink_after") {
+  } else if (Duration* target = length_field(out, name)) {
     LOAM_TRY(text, text_of(value, name));
     LOAM_TRY(length, parse_duration(text));
-    (name == "idle_after" ? out.scaling.idle_after : out.scaling.shrink_after) = length;
+    *target = length;
   } else {
     return invalid("\"" + std::string(name.substr(0, 40)) + "\" is no field of an endpoint");
   }
@@ -111,6 +145,15 @@ std::string to_json(const EndpointConfig& endpoint) {
                                       {"max", endpoint.scaling.instances_max},
                                       {"slots", endpoint.slots},
                                       {"memory_mib", endpoint.memory_mib},
+                                      {"ce", endpoint.ce},
+                                      {"share", endpoint.share},
+                                      {"project", endpoint.project},
+                                      {"environment", endpoint.environment},
+                                      {"purchase_model", endpoint.purchase_model},
+                                      {"tariff", endpoint.tariff},
+                                      {"service_class", endpoint.service_class},
+                                      {"time", to_text(endpoint.time)},
+                                      {"grace", to_text(endpoint.grace)},
                                       {"idle_after", to_text(endpoint.scaling.idle_after)},
                                       {"shrink_after", to_text(endpoint.scaling.shrink_after)}});
 }

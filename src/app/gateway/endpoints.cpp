@@ -1,14 +1,9 @@
 #include "app/gateway/endpoints.hpp"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <future>
 
 #include "app/gateway/endpoint_json.hpp"
@@ -22,28 +17,6 @@ constexpr std::chrono::milliseconds tick{250};
 Instant wall_now() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();
   return {std::chrono::duration_cast<std::chrono::milliseconds>(since).count()};
-}
-
-// Starts the program with its output in `log`; it ends with this process. -1 where it cannot.
-pid_t spawn(const std::vector<std::string>& command, const std::string& log) {
-  std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-  if (out < 0) return -1;
-  const pid_t pid = ::fork();
-  if (pid == 0) {  // nothing but system calls: other threads may have held locks
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    ::dup2(out, STDOUT_FILENO);
-    ::dup2(out, STDERR_FILENO);
-    ::execv(argv[0], argv.data());
-    ::_exit(127);
-  }
-  ::close(out);
-  return pid;
 }
 
 template <class Answer, class Ask>
@@ -82,6 +55,7 @@ Result<void> Endpoints::start(gateway::Gateway& gateway) {
     }
   }
   learn_past();
+  LOAM_CHECK(host_.open([this] { wanted({}); }));
   thread_ = std::thread([this] { run(); });
   return {};
 }
@@ -121,6 +95,7 @@ Result<void> Endpoints::create(EndpointConfig endpoint) {
     return Error{ErrorKind::not_found, "the model file " + endpoint.file + " cannot be read",
                  "give a path on the gateway's machine that its user may read"};
   }
+  LOAM_CHECK(host_.check(endpoint, instance_memory(endpoint)));
   {
     std::lock_guard lock(mutex_);
     if (tended_.contains(endpoint.model)) {
@@ -201,9 +176,10 @@ void Endpoints::observe() {
       for (const auto& report : reports) {
         if (report.name != instance.name) continue;
         scaled.in_flight = report.in_flight;
-        if (instance.state == State::starting &&
+        if (instance.state == State::starting && !instance.is_leaving &&
             report.state == gateway::InstanceReport::State::up) {
           instance.state = scaled.state = State::serving;
+          instance.has_served = true;
           infer::note_start(endpoint.memory);
           log_(instance.name + " serves");
         }
@@ -219,31 +195,36 @@ void Endpoints::observe() {
 }
 
 void Endpoints::tend() {
-  reap(leaving_);
+  is_known_ = host_.is_known();  // before the facts, which then hold what was there
+  take_facts();
+  for (Instance& instance : leaving_.instances) {
+    if (*instance.drained && !std::exchange(instance.is_told_to_end, true))
+      host_.end(instance.name);
+  }
   std::vector<std::string> models;
   std::vector<infer::RoomAsk> asks;
   for (auto& [model, endpoint] : tended_) {
     if (endpoint.config.file.empty()) continue;
-    reap(endpoint);
-    const infer::ScalingDecision decision =
+    for (Instance& instance : endpoint.instances) {
+      if (*instance.drained && !std::exchange(instance.is_told_to_end, true))
+        host_.end(instance.name);
+    }
+    infer::ScalingDecision decision =
         infer::decide_scaling(endpoint.config.scaling, endpoint.load, wall_now(), endpoint.memory);
+    if (!is_known_) decision.start = 0;
     for (const std::uint64_t id : decision.drain) drain_instance(endpoint, id);
     asks.push_back(ask_of(endpoint, models.size(), decision.start));
     models.push_back(model);
   }
-  apply(models, asks);
+  host_.has_queue() ? make_turns(models, std::move(asks)) : apply(models, asks);
+  explain(host_.trouble());
 }
 
 infer::RoomAsk Endpoints::ask_of(const Tended& endpoint, std::uint64_t number,
                                  std::uint32_t start) const {
   infer::RoomAsk ask;
   ask.endpoint = number;
-  ask.memory = Mebibytes{endpoint.config.memory_mib};
-  if (ask.memory.value == 0) {  // the weights, and some for contexts
-    std::error_code fault;
-    const auto bytes = std::filesystem::file_size(endpoint.config.file, fault);
-    ask.memory = Mebibytes{fault ? 1 : static_cast<std::int64_t>(bytes / 4 * 5 / (1U << 20U)) + 1};
-  }
+  ask.memory = instance_memory(endpoint.config);
   for (const Instance& instance : endpoint.instances)
     ++(instance.state == State::draining ? ask.draining : ask.serving);
   ask.start = start;
@@ -254,54 +235,63 @@ infer::RoomAsk Endpoints::ask_of(const Tended& endpoint, std::uint64_t number,
 }
 
 // `asks` by their place in `models`.
-void Endpoints::apply(std::vector<std::string>& models, const std::vector<infer::RoomAsk>& asks) {
+void Endpoints::apply(const std::vector<std::string>& models,
+                      const std::vector<infer::RoomAsk>& asks) {
   constexpr std::int64_t unbounded_mib = std::int64_t{1} << 50;
   const Mebibytes total{config_.memory_mib == 0 ? unbounded_mib : config_.memory_mib};
   const infer::RoomDecision decision =
       infer::decide_room(total, config_.turn_min, asks, wall_now());
-  for (const std::uint64_t number : decision.drain) {
-    Tended& endpoint = tended_.at(models[number]);
-    const auto busiest_last = [](const infer::ScaledInstance& a, const infer::ScaledInstance& b) {
-      return a.in_flight < b.in_flight;
-    };
-    std::vector<infer::ScaledInstance> active;
-    for (const infer::ScaledInstance& one : endpoint.load.instances) {
-      if (one.state != State::draining) active.push_back(one);
-    }
-    const auto least = std::min_element(active.begin(), active.end(), busiest_last);
-    if (least == active.end()) continue;
-    log_(models[number] + " gives way to a model that waits");
-    drain_instance(endpoint, least->id);
-  }
+  for (const std::uint64_t number : decision.drain) give_way(models[number]);
   for (const std::uint64_t number : decision.start) start_instance(tended_.at(models[number]));
+}
+
+// Where others wait in the same queue, the pool decides who gets room. But a model that has all the
+// room would keep it from another of this gateway's for as long as requests come: so models that
+// wait in the queue take turns with those that run.
+void Endpoints::make_turns(const std::vector<std::string>& models,
+                           std::vector<infer::RoomAsk> asks) {
+  Mebibytes used;
+  for (infer::RoomAsk& ask : asks) {
+    Tended& endpoint = tended_.at(models[ask.endpoint]);
+    for (std::uint32_t i = 0; i < ask.start; ++i) start_instance(endpoint);
+    ask.start = 0;
+    for (const Instance& instance : endpoint.instances) {
+      if (instance.state != State::starting || !instance.waits_for_room) continue;
+      --ask.serving;
+      ++ask.start;
+    }
+    used.value += ask.memory.value * (std::int64_t{ask.serving} + ask.draining);
+  }
+  const infer::RoomDecision decision = infer::decide_room(used, config_.turn_min, asks, wall_now());
+  for (const std::uint64_t number : decision.drain) give_way(models[number]);
+}
+
+// Its least busy instance.
+void Endpoints::give_way(const std::string& model) {
+  Tended& endpoint = tended_.at(model);
+  const infer::ScaledInstance* least = nullptr;
+  for (const infer::ScaledInstance& one : endpoint.load.instances) {
+    const auto instance = std::find_if(endpoint.instances.begin(), endpoint.instances.end(),
+                                       [&](const Instance& known) { return known.id == one.id; });
+    if (one.state == State::draining || instance == endpoint.instances.end() ||
+        instance->waits_for_room)
+      continue;
+    if (least == nullptr || one.in_flight < least->in_flight) least = &one;
+  }
+  if (least == nullptr) return;
+  log_(model + " gives way to a model that waits");
+  drain_instance(endpoint, least->id);
 }
 
 void Endpoints::start_instance(Tended& endpoint) {
   Instance instance;
   instance.id = ++last_id_;
-  instance.name = endpoint.config.model + "-" + std::to_string(instance.id);
-  instance.socket = config_.run_dir + "/e" + std::to_string(instance.id) + ".sock";
-  ::unlink(instance.socket.c_str());
-  std::vector<std::string> command{config_.engine_program,
-                                   "--model",
-                                   endpoint.config.file,
-                                   "--name",
-                                   endpoint.config.model,
-                                   "--socket",
-                                   instance.socket,
-                                   "--slots",
-                                   std::to_string(endpoint.config.slots),
-                                   "--usage",
-                                   config_.run_dir + "/engine-usage.jsonl"};
-  command.insert(command.end(), endpoint.config.arguments.begin(), endpoint.config.arguments.end());
-  instance.pid = spawn(command, config_.run_dir + "/e" + std::to_string(instance.id) + ".log");
-  if (instance.pid < 0) {
-    infer::note_failed_start(endpoint.memory, wall_now());
-    return log_(instance.name + " cannot be started");
-  }
-  log_(instance.name + " starts, pid " + std::to_string(instance.pid));
+  instance.socket = fresh_socket(config_);
+  instance.name = instance_name(endpoint.config.model, instance.socket);
+  host_.launch({instance.name, instance.socket, endpoint.config, instance_memory(endpoint.config),
+                engine_command(config_, endpoint.config, instance.socket)});
+  log_(instance.name + " is asked for");
   if (endpoint.instances.empty()) endpoint.turn_began = wall_now();
-  gateway_->add_instance(instance.name, endpoint.config.model, instance.socket);
   endpoint.load.instances.push_back({instance.id, State::starting, 0});
   endpoint.instances.push_back(std::move(instance));
 }
@@ -318,25 +308,123 @@ void Endpoints::drain_instance(Tended& endpoint, std::uint64_t id) {
   }
 }
 
-// Ends those that are drained and forgets those that have ended.
-void Endpoints::reap(Tended& endpoint) {
-  for (Instance& instance : endpoint.instances) {
-    if (*instance.drained && !std::exchange(instance.is_told_to_end, true))
-      ::kill(instance.pid, SIGTERM);
-    int status = 0;
-    if (::waitpid(instance.pid, &status, WNOHANG) != instance.pid) continue;
-    instance.pid = -1;
-    gateway_->remove_instance(instance.name);
-    ::unlink(instance.socket.c_str());
-    const bool never_served = instance.state == State::starting;
-    if (never_served) infer::note_failed_start(endpoint.memory, wall_now());
-    log_(instance.name + (never_served              ? " did not come up; see its log"
-                          : instance.is_told_to_end ? " has ended"
-                                                    : " was lost"));
-    std::erase_if(endpoint.load.instances,
-                  [&](const infer::ScaledInstance& one) { return one.id == instance.id; });
+// --- What the host says --------------------------------------------------------------------------
+
+void Endpoints::take_facts() {
+  for (const InstanceFact& fact : host_.facts()) {
+    const auto owner = tended_.find(fact.model);
+    Instance* found = nullptr;
+    Tended* endpoint = nullptr;
+    for (Tended* one : {owner == tended_.end() ? nullptr : &owner->second, &leaving_}) {
+      if (one == nullptr) continue;
+      for (Instance& instance : one->instances) {
+        if (instance.name != fact.name) continue;
+        found = &instance;
+        endpoint = one;
+      }
+    }
+    if (found == nullptr) {
+      adopt(fact);
+    } else if (fact.state == InstanceFact::State::ended) {
+      take_end(*endpoint, *found, fact);
+    } else {
+      take_fact(*endpoint, *found, fact);
+    }
   }
-  std::erase_if(endpoint.instances, [](const Instance& one) { return one.pid < 0; });
+}
+
+// One that an earlier run of this program started.
+void Endpoints::adopt(const InstanceFact& fact) {
+  if (fact.state == InstanceFact::State::ended) return;
+  const auto found = tended_.find(fact.model);
+  if (found == tended_.end() || found->second.config.file.empty()) {
+    log_(fact.name + " belongs to no endpoint any more and is ended");
+    return host_.end(fact.name);
+  }
+  Tended& endpoint = found->second;
+  Instance instance;
+  instance.id = ++last_id_;
+  instance.name = fact.name;
+  instance.socket = fact.socket;
+  log_(instance.name + " is there from before" + (fact.task.empty() ? "" : ", task " + fact.task));
+  if (endpoint.instances.empty()) endpoint.turn_began = wall_now();
+  endpoint.load.instances.push_back({instance.id, State::starting, 0});
+  endpoint.instances.push_back(std::move(instance));
+  take_fact(endpoint, endpoint.instances.back(), fact);
+}
+
+void Endpoints::take_fact(Tended& endpoint, Instance& instance, const InstanceFact& fact) {
+  using Fact = InstanceFact::State;
+  const bool waited = std::exchange(instance.waits_for_room, fact.waits_for_room);
+  if (fact.state == Fact::running) {
+    if (waited) endpoint.turn_began = wall_now();
+    endpoint.is_refused = false;
+    endpoint.words.clear();
+    if (!instance.is_routed && instance.state == State::starting) {
+      instance.is_routed = true;
+      gateway_->add_instance(instance.name, endpoint.config.model, instance.socket);
+    }
+    if (fact.is_due && instance.state == State::serving) {
+      log_(instance.name + " has run for nearly as long as it may");
+      drain_instance(endpoint, instance.id);
+    }
+    return;
+  }
+  endpoint.is_refused = false;
+  if (!fact.words.empty()) endpoint.words = fact.words;
+  if (fact.state == Fact::leaving && instance.state != State::draining &&
+      !std::exchange(instance.is_leaving, true)) {
+    log_(instance.name + " is leaving: " + fact.words);
+    instance.state = State::starting;  // it may come back
+    gateway_->drain_instance(instance.name, {});
+  }
+  if (fact.state == Fact::waiting) {
+    unroute(instance);
+    instance.is_leaving = false;
+    if (instance.state == State::serving) instance.state = State::starting;
+    if (instance.state == State::draining) *instance.drained = true;
+  }
+}
+
+void Endpoints::unroute(Instance& instance) {
+  if (std::exchange(instance.is_routed, false)) gateway_->remove_instance(instance.name);
+}
+
+void Endpoints::take_end(Tended& endpoint, Instance& instance, const InstanceFact& fact) {
+  unroute(instance);
+  ::unlink(instance.socket.c_str());
+  const bool wanted = instance.state != State::draining && !instance.is_told_to_end;
+  const bool never_served = wanted && !instance.has_served;
+  if (never_served) {
+    infer::note_failed_start(endpoint.memory, wall_now());
+    endpoint.is_refused = fact.is_refused;
+    endpoint.words = fact.words;
+  }
+  log_(instance.name +
+       (fact.is_refused ? " is refused"
+        : never_served  ? " did not come up"
+        : wanted        ? " was lost"
+                        : " has ended") +
+       (fact.words.empty() ? "" : ": " + fact.words));
+  const std::uint64_t id = instance.id;
+  std::erase_if(endpoint.load.instances,
+                [&](const infer::ScaledInstance& one) { return one.id == id; });
+  std::erase_if(endpoint.instances, [&](const Instance& one) { return one.id == id; });
+}
+
+// Tells the gateway what stands in the way where no instance serves.
+void Endpoints::explain(const std::string& trouble) {
+  for (auto& [model, endpoint] : tended_) {
+    if (endpoint.config.file.empty()) continue;
+    const bool serves =
+        infer::state_of(endpoint.load, endpoint.memory) == infer::EndpointState::serving;
+    const std::string why = serves ? "" : trouble.empty() ? endpoint.words : trouble;
+    const bool refused = !serves && endpoint.is_refused;
+    if (why == endpoint.why && refused == endpoint.was_refused) continue;
+    endpoint.why = why;
+    endpoint.was_refused = refused;
+    gateway_->explain(model, why, refused);
+  }
 }
 
 void Endpoints::stop() {
@@ -347,28 +435,27 @@ void Endpoints::stop() {
   }
   changed_.notify_all();
   thread_.join();
-  std::vector<Instance> ending = std::move(leaving_.instances);
-  for (auto& [model, endpoint] : tended_)
-    std::move(endpoint.instances.begin(), endpoint.instances.end(), std::back_inserter(ending));
-  tended_.clear();
-  for (const Instance& instance : ending) ::kill(instance.pid, SIGTERM);
-  for (const Instance& instance : ending) {
-    constexpr int tries = 100;
-    for (int i = 0; ::waitpid(instance.pid, nullptr, WNOHANG) == 0; ++i) {
-      if (i == tries) ::kill(instance.pid, SIGKILL);
-      ::usleep(50'000);
-    }
-    ::unlink(instance.socket.c_str());
-  }
+  host_.close();
 }
 
 std::vector<Endpoints::Standing> Endpoints::standings() const {
   std::lock_guard lock(mutex_);
   std::vector<Standing> all;
   for (const auto& [model, endpoint] : tended_) {
-    all.push_back({model, infer::state_of(endpoint.load, endpoint.memory),
-                   static_cast<std::uint32_t>(endpoint.load.instances.size()),
-                   endpoint.load.in_flight, endpoint.load.waiting, endpoint.requests});
+    Standing one;
+    one.model = model;
+    one.state = infer::state_of(endpoint.load, endpoint.memory);
+    one.instances = static_cast<std::uint32_t>(endpoint.load.instances.size());
+    for (const Instance& instance : endpoint.instances) {
+      if (!instance.waits_for_room) continue;
+      ++one.queued;
+      --one.instances;
+    }
+    one.why = endpoint.why;
+    one.in_flight = endpoint.load.in_flight;
+    one.waiting = endpoint.load.waiting;
+    one.requests = endpoint.requests;
+    all.push_back(std::move(one));
   }
   return all;
 }

@@ -1,8 +1,6 @@
-// Keeps as many instances of each endpoint running as infer/scaling decides: starts loam-engine,
-// tells the gateway of it, drains and ends it. One thread. Shell (processes).
+// Keeps as many instances of each endpoint running as infer/scaling decides: has them started where
+// its host says, tells the gateway of them, drains and ends them. One thread. Shell.
 #pragma once
-
-#include <sys/types.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "app/gateway/config.hpp"
+#include "app/gateway/instance_host.hpp"
 #include "app/gateway/traffic.hpp"
 #include "gateway/gateway.hpp"
 
@@ -24,24 +23,28 @@ namespace loam::serving {
 class Endpoints final : public gateway::Demand {
  public:
   using Log = std::function<void(const std::string& line)>;
-  Endpoints(const Config& config, Log log) : config_(config), log_(std::move(log)) {}
+  // `host` outlives this.
+  Endpoints(const Config& config, InstanceHost& host, Log log)
+      : config_(config), host_(host), log_(std::move(log)) {}
   ~Endpoints() override { stop(); }
 
   // Offers every endpoint, those made at run time too, and begins to tend them.
   Result<void> start(gateway::Gateway& gateway);
   // From now on and after a restart. conflict where the model is offered already; not_found where
-  // the file is not there.
+  // the file is not there; what the pool says where it would take no instance.
   Result<void> create(EndpointConfig endpoint);
   // Requests in flight fail. not_found where there is none; conflict for one of the configuration.
   Result<void> remove(const std::string& model);
   void wanted(const std::string& model) override;
-  // Ends all instances. Before the gateway's end.
+  // Tends no more; what runs is the host's to end or to leave. Before the gateway's end.
   void stop();
 
   struct Standing {
     std::string model;
     infer::EndpointState state = infer::EndpointState::cold;
-    std::uint32_t instances = 0;
+    std::uint32_t instances = 0;  // that run
+    std::uint32_t queued = 0;     // that the pool has no room for yet
+    std::string why;              // none runs, in words
     std::uint32_t in_flight = 0;
     std::uint32_t waiting = 0;
     std::uint64_t requests = 0;
@@ -51,12 +54,15 @@ class Endpoints final : public gateway::Demand {
  private:
   struct Instance {
     std::uint64_t id = 0;
-    pid_t pid = -1;
     std::string name;
     std::string socket;
     infer::ScaledInstance::State state = infer::ScaledInstance::State::starting;
     std::shared_ptr<std::atomic<bool>> drained = std::make_shared<std::atomic<bool>>(false);
     bool is_told_to_end = false;
+    bool is_routed = false;       // the gateway knows it
+    bool is_leaving = false;      // somebody else is ending it
+    bool waits_for_room = false;  // in the pool's queue
+    bool has_served = false;
   };
   // Until an instance serves: the weights are read and its context is made.
   static constexpr Duration start_time = Duration::seconds(30);
@@ -69,22 +75,34 @@ class Endpoints final : public gateway::Demand {
     std::vector<Instance> instances;
     std::optional<Instant> waiting_since;
     Instant turn_began{};  // when its first instance was started
+    std::string words;     // what the host last said of one that does not run
+    bool is_refused = false;
+    std::string why;  // as the gateway was told
+    bool was_refused = false;
     bool is_made = false;  // at run time
   };
 
   void run();
+  void take_facts();
+  void take_fact(Tended& endpoint, Instance& instance, const InstanceFact& fact);
+  void take_end(Tended& endpoint, Instance& instance, const InstanceFact& fact);
+  void adopt(const InstanceFact& fact);
+  void unroute(Instance& instance);
+  void explain(const std::string& trouble);
+  void make_turns(const std::vector<std::string>& models, std::vector<infer::RoomAsk> asks);
+  void give_way(const std::string& model);
   void offer(const EndpointConfig& endpoint, bool is_made);
   Result<void> save() const;
   void learn_past();
   void tend();
   void observe();
-  void apply(std::vector<std::string>& models, const std::vector<infer::RoomAsk>& asks);
+  void apply(const std::vector<std::string>& models, const std::vector<infer::RoomAsk>& asks);
   infer::RoomAsk ask_of(const Tended& endpoint, std::uint64_t number, std::uint32_t start) const;
-  void reap(Tended& endpoint);
   void start_instance(Tended& endpoint);
   void drain_instance(Tended& endpoint, std::uint64_t id);
 
   const Config& config_;
+  InstanceHost& host_;
   const Log log_;
   gateway::Gateway* gateway_ = nullptr;
   std::thread thread_;
@@ -94,6 +112,7 @@ class Endpoints final : public gateway::Demand {
   bool is_wanted_ = false;
   std::map<std::string, Tended> tended_;
   Tended leaving_;  // instances of removed endpoints, which are ending
+  bool is_known_ = false;
   std::uint64_t last_id_ = 0;
 };
 

@@ -13,6 +13,8 @@
 #include "app/gateway/endpoint_json.hpp"
 #include "app/gateway/endpoints.hpp"
 #include "app/gateway/keys.hpp"
+#include "app/gateway/local_host.hpp"
+#include "app/gateway/pool_host.hpp"
 #include "app/gateway/usage_file.hpp"
 #include "gateway/gateway.hpp"
 #include "http/address.hpp"
@@ -60,11 +62,19 @@ std::string endpoints_json(const Endpoints& endpoints) {
     gateway::append_escaped(out, one.model);
     out += "\",\"state\":\"" + std::string(infer::name_of(one.state)) +
            "\",\"instances\":" + std::to_string(one.instances) +
+           ",\"queued\":" + std::to_string(one.queued) +
            ",\"in_flight\":" + std::to_string(one.in_flight) +
            ",\"waiting\":" + std::to_string(one.waiting) +
-           ",\"requests\":" + std::to_string(one.requests) + "}";
+           ",\"requests\":" + std::to_string(one.requests) + ",\"why\":\"";
+    gateway::append_escaped(out, one.why);
+    out += "\"}";
   }
   return out + "]}";
+}
+
+std::unique_ptr<InstanceHost> host_of(const Config& config) {
+  if (config.pool.empty()) return std::make_unique<LocalHost>(config);
+  return std::make_unique<PoolHost>(config);
 }
 
 http::Response no_content() {
@@ -129,7 +139,8 @@ int serve(const Config& config) {
   auto sink = UsageFile::open(config.usage_file, log);
   if (!sink.ok()) return fail(sink.error(), 1);
   Keys keys(config);
-  Endpoints endpoints(config, log);
+  const std::unique_ptr<InstanceHost> host = host_of(config);
+  Endpoints endpoints(config, *host, log);
   gateway::Settings settings;
   settings.start_wait_max = config.start_wait_max;
   auto gateway = gateway::Gateway::start(settings, {&keys, sink->get(), &endpoints});

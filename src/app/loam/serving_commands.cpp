@@ -176,14 +176,17 @@ Result<int> run_endpoint_list(Session& session, const Arguments& arguments) {
   Table table({{"MODEL"},
                {"STATE"},
                {"INSTANCES", Align::right},
+               {"QUEUED", Align::right},
                {"RUNNING", Align::right},
                {"WAITING", Align::right},
-               {"REQUESTS", Align::right}});
+               {"REQUESTS", Align::right},
+               {"WHY"}});
   for (const json::value& entry : list->get_array()) {
     if (!entry.is_object()) continue;
     const json::object& one = entry.get_object();
-    table.add({cell(one, "model"), cell(one, "state"), cell(one, "instances"),
-               cell(one, "in_flight"), cell(one, "waiting"), cell(one, "requests")});
+    table.add({cell(one, "model"), cell(one, "state"), cell(one, "instances"), cell(one, "queued"),
+               cell(one, "in_flight"), cell(one, "waiting"), cell(one, "requests"),
+               cell(one, "why")});
   }
   session.out() << session.text_of(table);
   return exit_ok;
@@ -197,9 +200,23 @@ Result<int> run_endpoint_create(Session& session, const Arguments& arguments) {
     LOAM_TRY(count, parse_count(arguments.text(name)));
     body[name] = count;
   }
-  if (arguments.has("idle-after")) {
-    LOAM_TRY(idle, parse_duration(arguments.text("idle-after")));
-    body["idle_after"] = to_text(idle);
+  for (const auto& [option, field] : {std::pair{"idle-after", "idle_after"}, {"time", "time"}}) {
+    if (!arguments.has(option)) continue;
+    LOAM_TRY(length, parse_duration(arguments.text(option)));
+    body[field] = to_text(length);
+  }
+  if (arguments.has("memory")) {
+    LOAM_TRY(memory, parse_memory(arguments.text("memory")));
+    body["memory_mib"] = memory.value;
+  }
+  for (const auto& [option, field] : {std::pair{"ce", "ce"},
+                                      {"share", "share"},
+                                      {"project", "project"},
+                                      {"environment", "environment"},
+                                      {"purchase", "purchase_model"},
+                                      {"tariff", "tariff"},
+                                      {"class", "service_class"}}) {
+    if (arguments.has(option)) body[field] = arguments.text(option);
   }
   json::array callers;
   for (const std::string& caller : arguments.list("caller")) callers.emplace_back(caller);
@@ -265,6 +282,16 @@ std::vector<Command> serving_commands() {
           {"--max", "N", "instances at most (default 1)"},
           {"--slots", "N", "requests that one computes at once (default 8)"},
           {"--idle-after", "TIME", "without a request, down to the minimum (default 5m)"}}},
+        {"What an instance takes of the pool",
+         {{"--share", "PART", "a part of one device"},
+          {"--ce", "CE", "compute, instead of a share"},
+          {"--memory", "SIZE", "of the device (default: the file's size and a quarter)"},
+          {"--time", "TIME", "longest run of one instance (default 8h); another takes over"},
+          {"--purchase", "MODEL", "on_demand (default), commitment, spot, hybrid"},
+          {"--tariff", "TARIFF", "flat (default) or time_of_day"},
+          {"--class", "NAME", "the service class of its tasks (default standard)"},
+          {"--project", "NAME", "that its cost is attributed to"},
+          {"--environment", "NAME", "likewise"}}},
         where()},
        run_endpoint_create},
       {"endpoint delete",

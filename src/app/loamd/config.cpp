@@ -230,6 +230,7 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
   top.text("guard", config.guard);
   top.one_of("sandbox", config.sandbox, {"auto", "bubblewrap", "none"});
   top.texts("mounts", config.mounts);
+  top.texts("operator_mounts", config.operator_mounts);
   top.texts("shared", config.shared);
   top.texts("notify", config.notify);
   top.one_of("log_level", config.log_level, {"debug", "info", "warning", "error"});

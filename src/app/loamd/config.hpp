@@ -33,6 +33,8 @@ struct Config {
   std::string guard;                // path of libloam-guard.so; empty: tasks run unguarded
   std::string sandbox = "auto";     // auto, bubblewrap, none
   std::vector<std::string> mounts;  // host folders that tasks may mount
+  // Host folders that tasks may mount which an operator submits: the gateway's, model files.
+  std::vector<std::string> operator_mounts;
   std::vector<std::string>
       shared;  // host folders that every task sees, read-only, at their own path
   std::vector<std::string> notify;  // programs that budgets may run to tell somebody

@@ -180,11 +180,17 @@ Result<api::LogPiece> DaemonBackend::read_log(TaskId task, api::LogStream stream
   return parts_.executor.read_log(attempts, finished, stream, offset, bytes_max);
 }
 
-Result<void> DaemonBackend::mount_allowed(const std::string& tenant, const Mount& mount) {
+Result<void> DaemonBackend::mount_allowed(const std::string& tenant, bool by_operator,
+                                          const Mount& mount) {
   namespace fs = std::filesystem;
   std::error_code fault;
   const fs::path source = fs::weakly_canonical(mount.source, fault);
-  for (const std::string& folder : parts_.config.mounts) {
+  std::vector<std::string> folders = parts_.config.mounts;
+  if (by_operator) {
+    folders.insert(folders.end(), parts_.config.operator_mounts.begin(),
+                   parts_.config.operator_mounts.end());
+  }
+  for (const std::string& folder : folders) {
     const fs::path allowed = fs::weakly_canonical(folder, fault);
     const fs::path relative = source.lexically_relative(allowed);
     if (!fault && !relative.empty() && *relative.begin() != "..") return {};

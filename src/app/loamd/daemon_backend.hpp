@@ -65,7 +65,8 @@ class DaemonBackend final : public api::Backend {
   std::optional<api::LeaseLive> live(LeaseId lease) override { return parts_.executor.live(lease); }
   std::map<DeviceId, double> device_busy() override { return parts_.executor.device_busy(); }
 
-  Result<void> mount_allowed(const std::string& tenant, const Mount& mount) override;
+  Result<void> mount_allowed(const std::string& tenant, bool by_operator,
+                             const Mount& mount) override;
   Result<api::BackupDone> backup(const std::string& path) override;
   Result<std::string> reload() override;
 

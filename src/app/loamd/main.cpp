@@ -216,6 +216,7 @@ void print_config(const Config& config) {
             << "\"\nregion = \"" << config.region << "\"\ncatalog = \"" << config.catalog
             << "\"\nprograms = \"" << config.programs << "\"\nguard = \"" << config.guard
             << "\"\nsandbox = \"" << config.sandbox << "\"\nmounts = " << list_text(config.mounts)
+            << "\noperator_mounts = " << list_text(config.operator_mounts)
             << "\nshared = " << list_text(config.shared)
             << "\nnotify = " << list_text(config.notify) << "\nlog_level = \"" << config.log_level
             << "\"\nturn_quantum = \"" << to_text(config.turn_quantum)
