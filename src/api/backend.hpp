@@ -108,7 +108,8 @@ struct RefusedDevice {
 struct LeaseLive {
   std::optional<double> share_measured;  // of the device's time, lately; none before the first
   Mebibytes memory_used;
-  bool advisory = false;  // no sandbox binds it
+  bool advisory = false;         // no sandbox binds it
+  std::string isolation_detail{};  // what keeps it apart less than it might, in words
 };
 
 struct BackupDone {

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "api/doubled_key.hpp"
 #include "domain/json_codec.hpp"
 
 namespace loam::api {
@@ -50,6 +51,13 @@ std::string text_of(const T& value) {
   return out;
 }
 
+// A request is read by one meaning only.
+Result<void> check_keys(std::string_view text) {
+  const auto doubled = doubled_key(text);
+  if (!doubled) return {};
+  return invalid("'" + *doubled + "' is given twice", "give it once");
+}
+
 }  // namespace
 
 #define LOAM_API_REQUEST(Type)                                           \
@@ -58,6 +66,7 @@ std::string text_of(const T& value) {
   }                                                                      \
   template <>                                                            \
   Result<Type> from_json<Type>(std::string_view text) {                  \
+    LOAM_CHECK(check_keys(text));                                        \
     return json::from_document<Type>(text, json::Missing::uses_default); \
   }
 LOAM_API_REQUESTS(LOAM_API_REQUEST)

@@ -121,8 +121,9 @@ struct TaskView {
   std::string model;
   std::string device;  // of the last lease
   std::string device_type;
-  std::string isolation;  // given: software, hardware, or advisory where no sandbox binds it
-  double share = 0;       // promised
+  std::string isolation;       // given: software, hardware, or advisory where no sandbox binds it
+  std::string isolation_note;  // while it runs: why not better
+  double share = 0;            // promised
   std::optional<double> share_measured;  // of the device's time while it ran; absent until measured
   std::string ce;
   std::string billable_ce;
@@ -142,9 +143,10 @@ struct TaskView {
 };
 BOOST_DESCRIBE_STRUCT(TaskView, (),
                       (id, name, tenant, state, outcome, exit_code, reason, command, project,
-                       environment, model, device, device_type, isolation, share, share_measured,
-                       ce, billable_ce, memory_mib, submitted_at, started_at, finished_at, limit_ms,
-                       run_ms, billed_ms, attempts, currency, cost, held, purchase_model, tariff))
+                       environment, model, device, device_type, isolation, isolation_note, share,
+                       share_measured, ce, billable_ce, memory_mib, submitted_at, started_at,
+                       finished_at, limit_ms, run_ms, billed_ms, attempts, currency, cost, held,
+                       purchase_model, tariff))
 
 struct TaskPage {
   std::vector<TaskView> tasks;  // newest first

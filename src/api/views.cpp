@@ -111,6 +111,7 @@ void put_live(const engine::State& state, Instant now, const Task& task, const L
     if (lease.started() && !view.started_at) view.started_at = to_text(lease.started_at);
     const auto measured = live ? live(id) : std::nullopt;
     if (!measured) continue;
+    if (view.isolation_note.empty()) view.isolation_note = measured->isolation_detail;
     if (measured->share_measured && std::isfinite(*measured->share_measured))
       share = share.value_or(0) + *measured->share_measured;
     advisory |= measured->advisory;

@@ -44,6 +44,17 @@ TEST_F(BadInputTest, unknown_fields_are_refused_by_name_at_any_depth) {
   expect_problem(get("/v1/health?verbose=1"), 400, "'verbose'");
 }
 
+TEST_F(BadInputTest, a_key_that_is_given_twice_is_refused_at_any_depth) {
+  expect_problem(
+      post("/v1/tasks", R"({"tenant":"acme","command":["x"],"share":"0.1","share":"0.2"})"), 400,
+      "'share' is given twice");
+  expect_problem(post("/v1/tasks", task_body("acme", R"("env":{"A":"1","\u0041":"2"})")), 400,
+                 "'A' is given twice");
+  // The same key in two objects is no fault: this one is refused for its source.
+  expect_problem(post("/v1/tasks", task_body("acme", R"("mounts":[{"src":"/a"},{"src":"/b"}])")),
+                 400, "'mounts.0.src'");
+}
+
 TEST_F(BadInputTest, wrong_types_are_refused_by_name) {
   expect_problem(post("/v1/tasks", R"({"tenant":"acme","command":"ls","share":"1"})"), 400,
                  "'command'");

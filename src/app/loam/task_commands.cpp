@@ -94,7 +94,8 @@ Result<int> run_show(Session& session, const Arguments& arguments) {
        {"tenant", task.tenant + " / " + task.project + " / " + task.environment +
                       (task.model.empty() ? "" : " / " + task.model)},
        {"device", task.device + (task.device_type.empty() ? "" : " (" + task.device_type + ")")},
-       {"isolation", task.isolation},
+       {"isolation",
+        task.isolation + (task.isolation_note.empty() ? "" : "; " + task.isolation_note)},
        {"share", share},
        {"memory", task.memory_mib == 0 ? "" : memory_text(task.memory_mib)},
        {"compute", task.ce.empty() ? "once it is placed"

@@ -347,6 +347,11 @@ void NodeExecutor::on_report(const node::AttemptReport& report) {
       {
         const std::lock_guard lock(live_mutex_);
         live_[ids->lease].advisory = advisory;
+        live_[ids->lease].isolation_detail = report.status.isolation_detail;
+        if (!report.status.isolation_detail.empty() &&
+            weaknesses_.insert(report.status.isolation_detail).second)
+          spdlog::warn("tasks of this node are kept apart less than they might be: {}",
+                       report.status.isolation_detail);
       }
       ReportStarted started;
       started.lease = ids->lease;
@@ -512,6 +517,7 @@ std::optional<api::LeaseLive> NodeExecutor::live(LeaseId lease) {
   const auto usage = node::read_counters(config_.data_dir + "/keeper", lease.text());
   api::LeaseLive answer;
   answer.advisory = found->second.advisory;
+  answer.isolation_detail = found->second.isolation_detail;
   if (!usage) return answer;
   Sample sample{boottime_ns(), 0};
   std::uint64_t memory_bytes = 0;

@@ -65,6 +65,7 @@ class NodeExecutor final : public engine::Executor {
   struct LiveLease {
     DeviceId device;
     bool advisory = false;
+    std::string isolation_detail;
     std::deque<Sample> samples;
   };
 
@@ -123,6 +124,7 @@ class NodeExecutor final : public engine::Executor {
 
   std::mutex live_mutex_;
   std::map<LeaseId, LiveLease> live_;
+  std::set<std::string> weaknesses_;  // of this node's isolation, each told once
 };
 
 }  // namespace loam::daemon
