@@ -26,6 +26,8 @@ const char* name_of(WaitCode code) noexcept {
       return "no_reservation";
     case WaitCode::never_fits:
       return "never_fits";
+    case WaitCode::funds:
+      return "funds";
   }
   return "";
 }
@@ -61,6 +63,8 @@ std::string to_text(const Wait& wait) {
       return "its reservation " + wait.reservation.text() + " is not open, or is full";
     case WaitCode::never_fits:
       return "no device in the pool could hold it even if it were empty";
+    case WaitCode::funds:
+      return "its tenant cannot pay for it now";
   }
   return {};
 }

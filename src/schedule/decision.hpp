@@ -61,6 +61,7 @@ enum class WaitCode : std::uint8_t {
   victims_leaving,      // its place is being cleared
   no_reservation,       // the reservation it runs on has not begun, has ended, or is full
   never_fits,           // no device in the pool could hold it
+  funds,                // its tenant cannot pay for it now
 };
 // "quota_exceeded", ...: stable, for scripts.
 const char* name_of(WaitCode code) noexcept;

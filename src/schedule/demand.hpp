@@ -1,6 +1,7 @@
 // What a waiting task needs of a pool, in the scheduler's terms, and what it gets. Pure.
 #pragma once
 
+#include <boost/describe/class.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ struct Demand {
 
   friend bool operator==(const Demand&, const Demand&) = default;
 };
+BOOST_DESCRIBE_STRUCT(Demand, (),
+                      (ce, share, memory, device, device_type, work_class, devices, cpu,
+                       host_memory, device_types, region, labels, exclusive))
 
 // Where one slice goes and what it takes.
 struct Placement {
@@ -42,6 +46,7 @@ struct Placement {
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };
+BOOST_DESCRIBE_STRUCT(Placement, (), (device, share, memory, ce, node))
 
 // What a logical unit takes of one host besides devices.
 struct HostShare {
@@ -51,6 +56,7 @@ struct HostShare {
 
   friend bool operator==(const HostShare&, const HostShare&) = default;
 };
+BOOST_DESCRIBE_STRUCT(HostShare, (), (node, cpu, memory))
 
 // A place for a whole logical unit: its slices, and the hosts they are on.
 struct UnitPlacement {
@@ -60,6 +66,7 @@ struct UnitPlacement {
 
   friend bool operator==(const UnitPlacement&, const UnitPlacement&) = default;
 };
+BOOST_DESCRIBE_STRUCT(UnitPlacement, (), (slices, hosts, exclusive))
 
 // What `demand` takes of a device of this kind when it is empty; may be more than it has.
 // Requires that ce or share is set.

@@ -356,6 +356,13 @@ Mebibytes Pool::memory_free_of(DeviceId id) const {
   return Mebibytes{entry.slot(inside_->kinds[entry.kind]).free_mib};
 }
 
+HostShare Pool::free_of(NodeId id) const {
+  LOAM_ASSERT(id.valid() && id.value <= inside_->nodes.size());
+  const NodeEntry& entry = inside_->nodes[id.value - 1];
+  LOAM_ASSERT(entry.known);
+  return {id, MilliCpu{entry.cpu_milli}, Mebibytes{entry.memory_mib}};
+}
+
 const PoolOptions& Pool::options() const {
   return inside_->options;
 }

@@ -88,6 +88,9 @@ class Pool {
   };
   std::vector<Fit> fits_when_empty(const Demand& demand) const;
 
+  // Whether no single device has the CE asked for, so that several would have to act as one.
+  bool may_aggregate(const Demand& demand) const;
+
   // Whether devices that take leases now could hold the demand if they were empty.
   bool could_hold(const Demand& demand) const;
 
@@ -106,6 +109,8 @@ class Pool {
   // Free milli-device and MiB of a device that is known, taking leases or not.
   MilliDevice free_of(DeviceId device) const;
   Mebibytes memory_free_of(DeviceId device) const;
+  // CPU and memory that a known node has free.
+  HostShare free_of(NodeId node) const;
   const PoolOptions& options() const;
 
  private:

@@ -451,6 +451,10 @@ std::optional<UnitPlacement> Pool::Inside::find(const Demand& demand) {
   return place_on(shape_of(demand), found->node);
 }
 
+bool Pool::may_aggregate(const Demand& demand) const {
+  return demand.devices > 0 && inside_->needs_several(demand);
+}
+
 std::optional<UnitPlacement> Pool::find(const Demand& demand) const {
   if (demand.devices > 0 && inside_->needs_several(demand)) {
     return find_aggregated(*this, demand);

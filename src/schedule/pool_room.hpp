@@ -39,9 +39,10 @@ class PoolRoom final : public Room {
   std::unique_ptr<Room> copy() const override;
   // One member as Trial::find, several as find_gang.
   std::optional<Place> find(const Ask& ask, Kinds barred) const override;
+  // One member on one node: only the nodes of `freed` are looked at.
+  std::optional<Place> find_after(const Ask& ask, Kinds barred, const Place& freed) const override;
   Kinds kinds(const Ask& ask) const override;
   Kinds kinds_of(const Place& place) const override;
-  // Devices only: what hosts have left is looked at when a place is found.
   bool holds(const Place& place) const override;
   // A device may be taken twice over; then nothing fits it until that much is given back.
   void take(const Place& place) override;
@@ -50,11 +51,14 @@ class PoolRoom final : public Room {
  private:
   using Change = std::pair<std::int64_t, std::int64_t>;  // milli and MiB given back in the trial
 
+  // The demand on the kinds that are not barred; nothing where all are.
+  std::optional<Demand> allowed(const Ask& ask, Kinds barred) const;
   void book(const Place& place, std::int64_t sign);
 
   const PoolKinds* kinds_;
   Trial trial_;
   std::map<DeviceId, Change> changes_;
+  std::map<NodeId, Change> host_changes_;  // milli-CPU and MiB
 };
 
 }  // namespace loam::schedule

@@ -38,6 +38,19 @@ bool touch(const Place& a, const Place& b) {
   return false;
 }
 
+bool near(const Place& a, const Place& b) {
+  const auto on = [](const Place& place, auto&& each) {
+    for (const UnitPlacement& unit : place) {
+      for (const HostShare& host : unit.hosts) each(host.node);
+    }
+  };
+  bool found = false;
+  on(a, [&](NodeId one) {
+    if (!found) on(b, [&](NodeId other) { found = found || one == other; });
+  });
+  return found;
+}
+
 CountingRoom::CountingRoom(std::int64_t devices) : CountingRoom(std::vector<Type>{{"", devices}}) {}
 
 CountingRoom::CountingRoom(std::vector<Type> types) : types_(std::move(types)) {

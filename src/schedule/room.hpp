@@ -20,6 +20,7 @@ struct Ask {
   Demand demand;
   std::int64_t count = 1;
 };
+BOOST_DESCRIBE_STRUCT(Ask, (), (demand, count))
 // A strict order, so that equal requests can be grouped.
 bool operator<(const Ask& a, const Ask& b);
 
@@ -27,6 +28,9 @@ using Place = std::vector<UnitPlacement>;  // one a member
 
 // Whether they have a device in common.
 bool touch(const Place& a, const Place& b);
+
+// Whether they take of a host in common.
+bool near(const Place& a, const Place& b);
 
 // A set of kinds of device, one bit a kind; the room numbers them.
 using Kinds = std::uint64_t;
@@ -39,6 +43,12 @@ class Room {
   virtual std::unique_ptr<Room> copy() const = 0;
   // A place that is free, on no kind of `barred`; nothing where there is none.
   virtual std::optional<Place> find(const Ask& ask, Kinds barred) const = 0;
+  // The same where it did not fit before `freed` was given back: looks there first, and nowhere
+  // else where that is sure to be enough.
+  virtual std::optional<Place> find_after(const Ask& ask, Kinds barred, const Place& freed) const {
+    static_cast<void>(freed);
+    return find(ask, barred);
+  }
   // The kinds that could hold a member of it when empty.
   virtual Kinds kinds(const Ask& ask) const = 0;
   // The kinds of the devices it lies on.

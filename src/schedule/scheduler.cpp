@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "schedule/order/rank.hpp"
 
 namespace loam::schedule {
 namespace {
@@ -30,9 +31,62 @@ void Scheduler::set_queue(std::uint32_t number, QueueSpec spec) {
     if (spec.discipline.order == Order::semi_blind)
       learned_.back().lengths = Lengths(Lengths::trust_limited);
     queues_.push_back(std::move(spec));
-  } else {
-    queues_[number] = std::move(spec);
+    in_order_.emplace_back();
+    held_milli_.push_back(0);
+    return;
   }
+  queues_[number] = std::move(spec);
+  const bool limited = queues_[number].discipline.order == Order::semi_blind;
+  learned_[number].lengths.set_trust(limited ? Lengths::trust_limited : Lengths::trust_blind);
+  in_order_[number].clear();
+  for (const auto& line : lines_) {
+    if (line.first.queue == number) note_order(line);
+  }
+}
+
+const Scheduler::InOrder* Scheduler::in_order(std::uint32_t queue) const {
+  return is_still(queues_.at(queue).discipline) ? &in_order_[queue] : nullptr;
+}
+
+// A line stands where its first task does.
+void Scheduler::note_order(const Lines::value_type& line) {
+  const std::uint32_t queue = line.first.queue;
+  if (line.second.empty() || !is_still(queues_[queue].discipline)) return;
+  const Standing& first = standings_.at(line.second.begin()->second);
+  in_order_[queue].emplace(rank_of(*this, shares_, first, Instant{}), &line);
+}
+
+void Scheduler::forget_order(const Lines::value_type& line) {
+  const std::uint32_t queue = line.first.queue;
+  if (line.second.empty() || !is_still(queues_[queue].discipline)) return;
+  const Standing& first = standings_.at(line.second.begin()->second);
+  in_order_[queue].erase(rank_of(*this, shares_, first, Instant{}));
+}
+
+void Scheduler::note_running(const Standing& standing) {
+  const Job& job = standing.job;
+  running_.insert(job.id);
+  if (const Instant ends = standing.ends_by(); ends != Instant::never())
+    ends_.insert({ends, job.id});
+  by_level_[job.level].insert(job.id);
+  by_tenant_[job.tenant].insert(job.id);
+  if (standing.stopping) stopping_.insert(job.id);
+  held_milli_[job.queue] += job.milli;
+}
+
+void Scheduler::forget_running(const Standing& standing) {
+  const Job& job = standing.job;
+  const auto drop = [&](auto& groups, const auto& key) {
+    const auto group = groups.find(key);
+    group->second.erase(job.id);
+    if (group->second.empty()) groups.erase(group);
+  };
+  running_.erase(job.id);
+  ends_.erase({standing.ends_by(), job.id});
+  drop(by_level_, job.level);
+  drop(by_tenant_, job.tenant);
+  stopping_.erase(job.id);
+  held_milli_[job.queue] -= job.milli;
 }
 
 void Scheduler::reserve(Reservation reservation) {
@@ -74,7 +128,11 @@ Line Scheduler::line_of(const Standing& standing) {
 
 void Scheduler::enqueue(Standing& standing) {
   const auto line = lines_.try_emplace(line_of(standing)).first;
-  line->second.insert({standing.job.arrival, standing.job.id});
+  const std::pair place{standing.job.arrival, standing.job.id};
+  const bool leads = line->second.empty() || place < *line->second.begin();
+  if (leads) forget_order(*line);
+  line->second.insert(place);
+  if (leads) note_order(*line);
   line_of_task_[standing.job.id] = &line->first;
   if (standing.not_before.ms > 0) backing_off_.insert({standing.not_before, standing.job.id});
 }
@@ -83,7 +141,10 @@ void Scheduler::dequeue(const Standing& standing) {
   const auto known = line_of_task_.find(standing.job.id);
   LOAM_ASSERT(known != line_of_task_.end());
   const auto line = lines_.find(*known->second);
+  const bool leads = line->second.begin()->second == standing.job.id;
+  if (leads) forget_order(*line);
   line->second.erase({standing.job.arrival, standing.job.id});
+  if (leads) note_order(*line);
   backing_off_.erase({known->second->not_before, standing.job.id});
   if (line->second.empty()) lines_.erase(line);
   line_of_task_.erase(known);
@@ -112,10 +173,24 @@ void Scheduler::starts(TaskId task, Instant now, Place place, Duration owed) {
   standing.place = std::move(place);
   standing.started_before = true;
   standing.not_before = Instant{};
-  running_.insert(task);
+  note_running(standing);
   served_.insert(task);
   quotas_.charge(standing.job.tenant, standing.job.takes);
   shares_.charge(standing.job.tenant, standing.job.project, standing.job.takes, now);
+}
+
+void Scheduler::is_up(TaskId task, Instant at) {
+  Standing& standing = standings_.at(task);
+  LOAM_ASSERT(standing.running());
+  forget_running(standing);
+  standing.owed = std::max(Duration{}, at - standing.since);
+  note_running(standing);
+}
+
+void Scheduler::shrinks(TaskId task, Place left) {
+  Standing& standing = standings_.at(task);
+  LOAM_ASSERT(standing.running());
+  standing.place = std::move(left);
 }
 
 void Scheduler::saves(TaskId task, Instant now) {
@@ -128,12 +203,15 @@ void Scheduler::saves(TaskId task, Instant now) {
 void Scheduler::is_stopping(TaskId task, Instant by) {
   Standing& standing = standings_.at(task);
   LOAM_ASSERT(standing.running());
+  forget_running(standing);
   standing.stopping = true;
   standing.stops_by = by;
+  note_running(standing);
 }
 
 void Scheduler::stop_running(Standing& standing, Instant now, Duration served) {
   LOAM_ASSERT(standing.running() && now >= standing.since);
+  forget_running(standing);
   standing.on_devices = standing.on_devices_at(now);
   standing.served = served;
   standing.state = JobState::waiting;
@@ -141,14 +219,15 @@ void Scheduler::stop_running(Standing& standing, Instant now, Duration served) {
   standing.owed = Duration{};
   standing.stopping = false;
   standing.place.clear();
-  running_.erase(standing.job.id);
   quotas_.release(standing.job.tenant, standing.job.takes);
   shares_.release(standing.job.tenant, standing.job.project, standing.job.takes, now);
 }
 
-void Scheduler::is_preempted(TaskId task, Instant now) {
+void Scheduler::is_preempted(TaskId task, Instant now, std::optional<Duration> kept) {
   Standing& standing = standings_.at(task);
-  stop_running(standing, now, standing.served_at(now));
+  const Duration served = standing.served_at(now);
+  LOAM_ASSERT(!kept || (kept->ms >= 0 && *kept <= served));
+  stop_running(standing, now, kept.value_or(served));
   const Discipline& discipline = queues_[standing.job.queue].discipline;
   const Instant forgotten = now - discipline.preemption_window;
   if (discipline.preemption_window.ms > 0) {
@@ -213,6 +292,53 @@ void Scheduler::forget_promise(TaskId task) {
   dequeue(standing);
   plans_.erase(task);
   enqueue(standing);
+}
+
+const Line* Scheduler::line(TaskId task) const {
+  const auto known = line_of_task_.find(task);
+  return known == line_of_task_.end() ? nullptr : known->second;
+}
+
+SchedulerImage Scheduler::image() const {
+  SchedulerImage image;
+  image.standings.reserve(standings_.size());
+  for (const auto& [task, standing] : standings_) image.standings.push_back(standing);
+  for (const auto& [task, plan] : plans_)
+    image.plans.push_back({task, plan.promise.at, plan.promise.place, plan.leaving});
+  for (const Learned& learned : learned_) {
+    image.learned.push_back({learned.lengths.lengths_image(), learned.lengths.ratios_image(),
+                             learned.learned_at, learned.stale, learned.arrivals,
+                             learned.preemptions});
+  }
+  image.usages = shares_.image();
+  return image;
+}
+
+void Scheduler::restore(SchedulerImage image) {
+  LOAM_ASSERT(standings_.empty() && image.learned.size() <= queues_.size());
+  for (std::size_t queue = 0; queue < image.learned.size(); ++queue) {
+    const LearnedImage& from = image.learned[queue];
+    Learned& learned = learned_[queue];
+    learned.lengths.restore(from.lengths, from.ratios);
+    learned.learned_at = from.learned_at;
+    learned.stale = from.stale;
+    learned.arrivals = from.arrivals;
+    learned.preemptions = from.preemptions;
+  }
+  for (const UsageImage& usage : image.usages) shares_.restore(usage);
+  for (PlanImage& plan : image.plans)
+    plans_[plan.task] = {Promise{plan.task, plan.at, std::move(plan.place)}, plan.leaving};
+  for (Standing& from : image.standings) {
+    const TaskId task = from.job.id;
+    Standing& standing = standings_.emplace(task, std::move(from)).first->second;
+    if (standing.started_before) served_.insert(task);
+    if (standing.running()) {
+      note_running(standing);
+      quotas_.charge(standing.job.tenant, standing.job.takes);
+    } else {
+      enqueue(standing);
+    }
+  }
 }
 
 void Scheduler::learn(std::uint32_t queue, Instant now) {

@@ -22,6 +22,7 @@
 #include "schedule/order/lengths.hpp"
 #include "schedule/order/shares.hpp"
 #include "schedule/room.hpp"
+#include "schedule/scheduler_image.hpp"
 
 namespace loam::schedule {
 
@@ -67,9 +68,30 @@ struct Line {
   friend auto operator<=>(const Line&, const Line&) = default;
 };
 using LineTasks = std::set<std::pair<Instant, TaskId>>;  // by arrival
+using Lines = std::map<Line, LineTasks>;
+
+// What a task is tried after: smaller is first. Doubles are preferences here; ties are broken by
+// arrival, then by id.
+enum class Tier : std::uint8_t {
+  place_cleared,  // victims left, or are leaving, for it
+  promised,       // it has a planned start
+  overdue,        // it has waited too long
+  in_order,
+};
+struct Rank {
+  Tier tier = Tier::in_order;
+  double key = 0;
+  double second_key = 0;
+  Instant arrival;
+  TaskId id;
+
+  friend auto operator<=>(const Rank&, const Rank&) = default;
+};
 
 struct Pass {
   std::vector<Action> actions;  // in order; each takes the ones before for granted
+  // By queue, where the bounded pass went no further: PassLimits::beyond of the next one.
+  std::map<std::uint32_t, Rank> next;
   // Why the lines that were tried wait: one entry a line, for its first task and those behind it.
   std::vector<std::pair<const Line*, Wait>> waits;  // live until the next fact
 };
@@ -85,8 +107,8 @@ class Scheduler {
 
   // --- Settings ---------------------------------------------------------------------------------
 
-  // Queues are numbered from 0 as they come; a number that exists is replaced, as long as no task
-  // was learned from it. Requires a number of at most the count.
+  // Queues are numbered from 0 as they come; a number that exists has its spec replaced, its tasks
+  // stay. Requires a number of at most the count.
   void set_queue(std::uint32_t number, QueueSpec spec);
   Quotas& quotas() { return quotas_; }
   const Quotas& quotas() const { return quotas_; }
@@ -103,12 +125,17 @@ class Scheduler {
   void arrives(Job job, Instant now);
   // It starts; `owed`: until it does useful work.
   void starts(TaskId task, Instant now, Place place, Duration owed = {});
+  // It does useful work since `at`: what it owed is known now.
+  void is_up(TaskId task, Instant at);
+  // Members of a gang ended before the others: it holds no more than `left`.
+  void shrinks(TaskId task, Place left);
   // It wrote a checkpoint.
   void saves(TaskId task, Instant now);
   // It was asked to stop and will have left by then.
   void is_stopping(TaskId task, Instant by);
-  // It saved, stopped for others and waits again. O(log tasks).
-  void is_preempted(TaskId task, Instant now);
+  // It saved, stopped for others and waits again. `kept`: its useful time, where it is known better
+  // than by the clock. O(log tasks).
+  void is_preempted(TaskId task, Instant now, std::optional<Duration> kept = std::nullopt);
   // Its attempt ended without its doing: device lost, paused and resumed. `kept`: what it keeps of
   // the useful time.
   void comes_back(TaskId task, Instant now, Duration kept);
@@ -127,13 +154,31 @@ class Scheduler {
   // --- Decisions
   // ----------------------------------------------------------------------------------
 
+  // Bounds on the work of one pass: none by default. What a bound leaves out waits for a later
+  // pass; a plan is never delayed for that.
   struct PassLimits {
-    std::size_t actions_max = static_cast<std::size_t>(-1);
+    static constexpr std::size_t no_bound = static_cast<std::size_t>(-1);
+
+    std::size_t actions_max = no_bound;
     bool reasons = true;   // fill Pass::waits
     bool promises = true;  // give a Promise where a plan is new or earlier
+    // Lines of a queue, from the first in order, that are looked at without anything coming of it.
+    std::size_t turns_max = no_bound;
+    // By queue, further ones from this rank on, so that in later passes those behind have their
+    // turn too: Pass::next says where to go on. Only where the order does not change with time
+    // alone.
+    std::size_t turns_beyond = 0;
+    std::map<std::uint32_t, Rank> beyond;
+    // Ends of running tasks that a plan looks ahead, and running tasks that are looked at as
+    // victims, over all who ask.
+    std::size_t ends_max = no_bound;
+    std::size_t victims_max = 100'000;
+    std::size_t victim_tries_max = 1'000;  // sets of victims that are tried for one
+    // Tasks that are left out, such as one whose tenant cannot pay now.
+    const std::set<TaskId>* left_out = nullptr;
   };
   // What to do at `now`, given what is free. Requires `now` not before the last fact.
-  // O(lines · (log lines + Room::find)).
+  // O(lines looked at · (log lines + Room::find)).
   Pass pass(Instant now, const Room& room, const PassLimits& limits) const;
   Pass pass(Instant now, const Room& room) const { return pass(now, room, PassLimits{}); }
 
@@ -146,23 +191,40 @@ class Scheduler {
   std::optional<Place> reservable(const Ask& ask, Instant now, Instant from, Instant to,
                                   const Room& room) const;
 
+  // What it knows besides its settings, and the same again in a scheduler that has the same
+  // settings and no tasks yet.
+  SchedulerImage image() const;
+  void restore(SchedulerImage image);
+
   // --- Views
   // --------------------------------------------------------------------------------------
 
   const std::map<TaskId, Standing>& standings() const { return standings_; }
   const Standing& standing(TaskId task) const { return standings_.at(task); }
-  const std::map<Line, LineTasks>& lines() const { return lines_; }
+  const Lines& lines() const { return lines_; }
   const std::vector<QueueSpec>& queues() const { return queues_; }
   const std::map<ReservationId, Reservation>& reservations() const { return reservations_; }
   const Lengths& lengths(std::uint32_t queue) const { return learned_.at(queue).lengths; }
   std::size_t waiting() const { return standings_.size() - running_.size(); }
   const std::set<TaskId>& running() const { return running_; }
+  // Running tasks with a known end, by that; by level and by tenant; and those asked to leave.
+  const std::set<std::pair<Instant, TaskId>>& ends() const { return ends_; }
+  const std::map<std::int64_t, std::set<TaskId>>& running_by_level() const { return by_level_; }
+  const std::map<TenantId, std::set<TaskId>>& running_by_tenant() const { return by_tenant_; }
+  const std::set<TaskId>& stopping() const { return stopping_; }
+  // Milli-device that a queue's running tasks hold.
+  std::int64_t held_milli(std::uint32_t queue) const { return held_milli_.at(queue); }
+  // The lines of a queue whose order time alone does not change; nullptr: it does.
+  using InOrder = std::map<Rank, const Lines::value_type*>;
+  const InOrder* in_order(std::uint32_t queue) const;
   const Ask& ask(std::size_t number) const { return *asks_.at(number); }
   struct Plan {
     Promise promise;
     bool leaving = false;
   };
   const std::map<TaskId, Plan>& plans() const { return plans_; }
+  // Where a waiting task stands; nullptr for another.
+  const Line* line(TaskId task) const;
   std::int64_t preemptions(std::uint32_t queue) const { return learned_.at(queue).preemptions; }
   std::int64_t arrivals(std::uint32_t queue) const { return learned_.at(queue).arrivals; }
 
@@ -178,6 +240,10 @@ class Scheduler {
     std::int64_t preemptions = 0;
   };
 
+  void note_order(const Lines::value_type& line);
+  void forget_order(const Lines::value_type& line);
+  void note_running(const Standing& standing);
+  void forget_running(const Standing& standing);
   Line line_of(const Standing& standing);
   void enqueue(Standing& standing);
   void dequeue(const Standing& standing);
@@ -191,8 +257,14 @@ class Scheduler {
   Shares shares_;
   std::map<TaskId, Standing> standings_;
   std::map<TaskId, const Line*> line_of_task_;  // of waiting tasks
-  std::map<Line, LineTasks> lines_;
+  Lines lines_;
+  std::vector<InOrder> in_order_;  // by queue
   std::set<TaskId> running_;
+  std::set<std::pair<Instant, TaskId>> ends_;
+  std::map<std::int64_t, std::set<TaskId>> by_level_;
+  std::map<TenantId, std::set<TaskId>> by_tenant_;
+  std::set<TaskId> stopping_;
+  std::vector<std::int64_t> held_milli_;              // by queue
   std::set<std::pair<Instant, TaskId>> backing_off_;  // waiting tasks that are not tried until then
   std::set<TaskId> served_;  // tasks that have run, waiting or running: what is learned from
   std::map<Ask, std::size_t> ask_numbers_;

@@ -1,21 +1,13 @@
 #include "schedule/walk.hpp"
 
 #include <algorithm>
+#include <map>
 #include <queue>
 
 #include "base/assert.hpp"
 
 namespace loam::schedule {
 namespace {
-
-// When a task that starts now would end: the rest of its limit, and what it owes before it goes on.
-Instant ends_if_started(const Standing& standing, Instant now) {
-  const std::optional<Duration>& most =
-      standing.job.length ? standing.job.length : standing.job.limit;
-  if (!most) return Instant::never();
-  const Duration load = standing.started_before ? standing.job.load : Duration{};
-  return now + (*most - standing.served) + load;
-}
 
 std::optional<Duration> lasts_if_started(const Standing& standing, Instant now) {
   const Instant ends = ends_if_started(standing, now);
@@ -37,6 +29,14 @@ void leave_out(Place& left, const Placement& slice) {
 
 }  // namespace
 
+Instant ends_if_started(const Standing& standing, Instant now) {
+  const std::optional<Duration>& most =
+      standing.job.length ? standing.job.length : standing.job.limit;
+  if (!most) return Instant::never();
+  const Duration load = standing.started_before ? standing.job.load : Duration{};
+  return now + (*most - standing.served) + load;
+}
+
 Walk::Walk(const Scheduler& scheduler, Instant now, const Room& room,
            const Scheduler::PassLimits& limits)
     : scheduler_(scheduler),
@@ -44,25 +44,34 @@ Walk::Walk(const Scheduler& scheduler, Instant now, const Room& room,
       real_(room),
       limits_(limits),
       room_(room.copy()),
-      quotas_(scheduler.quotas()),
-      shares_(scheduler.shares()),
-      preempted_(scheduler.queues().size(), 0) {
-  for (const TaskId task : scheduler_.running()) {
-    const Standing& standing = scheduler_.standing(task);
-    plans_.runs(task, standing.ends_by(), standing.place);
-  }
-}
+      quotas_(Quotas::on_top_of(scheduler.quotas())),
+      shares_(Shares::on_top_of(scheduler.shares())),
+      plans_(scheduler.ends(), scheduler.standings(), limits.ends_max),
+      preempted_(scheduler.queues().size(), 0) {}
 
 Pass Walk::run() {
   lock();
+  // What one queue was promised no other takes, whichever is tried first.
+  if (scheduler_.queues().size() > 1) {
+    std::vector<std::pair<Instant, TaskId>> promised;
+    for (const auto& [task, plan] : scheduler_.plans()) {
+      const std::uint32_t queue = scheduler_.standing(task).job.queue;
+      const bool easy = scheduler_.queues()[queue].discipline.overtaking == Overtaking::easy;
+      if (!plan.leaving && easy) promised.emplace_back(plan.promise.at, task);
+    }
+    std::sort(promised.begin(), promised.end());
+    for (const auto& [at, task] : promised) {
+      if (full()) break;
+      take_turn(turn_of(*scheduler_.lines().find(*scheduler_.line(task))));
+    }
+  }
   std::vector<std::uint32_t> order(scheduler_.queues().size());
   std::vector<double> held(order.size(), 0);
   for (std::uint32_t queue = 0; queue < order.size(); ++queue) order[queue] = queue;
   if (order.size() > 1) {
-    for (const TaskId task : scheduler_.running()) {
-      const Job& job = scheduler_.standing(task).job;
-      held[job.queue] += static_cast<double>(job.milli) /
-                         static_cast<double>(scheduler_.queues()[job.queue].weight);
+    for (const std::uint32_t queue : order) {
+      held[queue] = static_cast<double>(scheduler_.held_milli(queue)) /
+                    static_cast<double>(scheduler_.queues()[queue].weight);
     }
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
       const QueueSpec& of_a = scheduler_.queues()[a];
@@ -81,6 +90,29 @@ Pass Walk::run() {
     }
   }
   return std::move(pass_);
+}
+
+// --- What is free
+// ---------------------------------------------------------------------------------
+
+Kinds Walk::kinds_for(const Turn& turn) {
+  AskFacts& facts = facts_of(turn);
+  if (!facts.kinds) facts.kinds = room_->kinds(turn.standing->job.ask);
+  return *facts.kinds;
+}
+
+// Within a pass there is ever less, unless victims are decided upon: what did not fit does not.
+std::optional<Place> Walk::find_for(const Turn& turn, Kinds barred) {
+  AskFacts& facts = facts_of(turn);
+  if (facts.no_room_beside && (*facts.no_room_beside & ~barred) == 0) return std::nullopt;
+  auto place = room_->find(turn.standing->job.ask, barred);
+  if (!place) facts.no_room_beside = barred;
+  return place;
+}
+
+void Walk::free_up(const Place& place) {
+  room_->give_back(place);
+  for (auto& [number, facts] : asks_) facts.no_room_beside.reset();
 }
 
 // --- What is decided
@@ -143,9 +175,9 @@ Place Walk::left_of(const Reservation& reservation) const {
 // Whether the place is free, or somebody is leaving it; if neither, what was cleared is lost again.
 bool Walk::is_clearing(const Place& place) const {
   if (real_.holds(place)) return true;
-  return std::any_of(scheduler_.running().begin(), scheduler_.running().end(), [&](TaskId task) {
-    const Standing& standing = scheduler_.standing(task);
-    return standing.stopping && touch(standing.place, place);
+  return std::any_of(scheduler_.stopping().begin(), scheduler_.stopping().end(), [&](TaskId task) {
+    const Place& leaving = scheduler_.standing(task).place;
+    return touch(leaving, place) || near(leaving, place);
   });
 }
 
@@ -188,7 +220,7 @@ void Walk::clear_for(const Reservation& reservation) {
     victims.push_back(task);
   }
   if (victims.empty()) return;
-  for (const TaskId task : victims) room_->give_back(scheduler_.standing(task).place);
+  for (const TaskId task : victims) free_up(scheduler_.standing(task).place);
   decide_preempt(nullptr, reservation.id, victims, {});
 }
 
@@ -202,35 +234,103 @@ std::vector<Walk::Turn> Walk::turns_of(std::uint32_t queue) const {
   first.level = std::numeric_limits<std::int64_t>::min();
   for (auto line = scheduler_.lines().lower_bound(first);
        line != scheduler_.lines().end() && line->first.queue == queue; ++line) {
-    Turn turn;
-    turn.line = &line->first;
-    turn.at = line->second.begin();
-    turn.standing = &scheduler_.standing(turn.at->second);
-    turn.rank = rank_of(scheduler_, shares_, *turn.standing, now_);
-    turns.push_back(turn);
+    turns.push_back(turn_of(*line));
   }
   return turns;
 }
 
+Walk::Turn Walk::turn_of(const Lines::value_type& line) const {
+  Turn turn;
+  turn.line = &line.first;
+  turn.tasks = &line.second;
+  turn.at = line.second.begin();
+  turn.standing = &scheduler_.standing(turn.at->second);
+  turn.rank = rank_of(scheduler_, shares_, *turn.standing, now_);
+  return turn;
+}
+
+// To the next task of its line; false: that was the last.
+bool Walk::advance(Turn& turn) const {
+  if (++turn.at == turn.tasks->end()) return false;
+  turn.standing = &scheduler_.standing(turn.at->second);
+  turn.rank = rank_of(scheduler_, shares_, *turn.standing, now_);
+  return true;
+}
+
 // Conservative: what was promised stays promised, so each task finds the others' plans in place
-// when its own is looked for anew.
+// when its own is looked for anew. But a plan whose time has passed is late, and what was to follow
+// it there is, too: those are made again, in order. Kept, each would wait for the others' places.
 void Walk::claim_plans(std::uint32_t queue) {
+  std::vector<const Place*> late;
+  const auto ours = [&](TaskId task, const Scheduler::Plan& plan) {
+    return scheduler_.standing(task).job.queue == queue && !plan.leaving;
+  };
   for (const auto& [task, plan] : scheduler_.plans()) {
-    const Standing& standing = scheduler_.standing(task);
-    if (standing.job.queue != queue || plan.leaving) continue;
-    const std::optional<Duration> lasts = lasts_if_started(standing, now_);
-    const Instant from = std::max(now_, plan.promise.at);
-    plans_.claim(task, {}, from, lasts ? from + *lasts : Instant::never(), plan.promise.place,
-                 false);
+    if (ours(task, plan) && plan.promise.at < now_) late.push_back(&plan.promise.place);
+  }
+  for (const auto& [task, plan] : scheduler_.plans()) {
+    const Place& place = plan.promise.place;
+    const auto is_there = [&](const Place* other) { return touch(*other, place); };
+    if (!ours(task, plan) || std::any_of(late.begin(), late.end(), is_there)) continue;
+    const std::optional<Duration> lasts = lasts_if_started(scheduler_.standing(task), now_);
+    const Instant from = plan.promise.at;
+    plans_.claim(task, {}, from, lasts ? from + *lasts : Instant::never(), place, false);
+    in_time_.insert(task);
   }
 }
 
 void Walk::walk_queue(std::uint32_t queue) {
   if (scheduler_.queues()[queue].discipline.overtaking == Overtaking::conservative)
     claim_plans(queue);
+  if (const Scheduler::InOrder* lines = scheduler_.in_order(queue)) {
+    walk_in_order(queue, *lines);
+  } else {
+    walk_by_rank(queue);
+  }
+}
+
+// The order is kept by the scheduler: only the lines that are looked at cost anything.
+void Walk::walk_in_order(std::uint32_t queue, const Scheduler::InOrder& lines) {
+  std::priority_queue<Turn, std::vector<Turn>, Later> begun(Later{}, {});  // lines further on
+  auto fresh = lines.begin();
+  std::size_t in_vain = 0;
+  std::size_t in_vain_max = limits_.turns_max;
+  bool beyond = false;
+  while (!full()) {
+    const bool go_on = !begun.empty() && (fresh == lines.end() || begun.top().rank < fresh->first);
+    if (!go_on && fresh == lines.end()) break;
+    if (in_vain >= in_vain_max) {
+      if (beyond || limits_.turns_beyond == 0) {
+        const Rank& next = go_on ? begun.top().rank : fresh->first;
+        pass_.next.emplace(queue, next);
+        break;
+      }
+      beyond = true;
+      in_vain_max += limits_.turns_beyond;
+      const auto from = limits_.beyond.find(queue);
+      if (from != limits_.beyond.end() && fresh != lines.end() && fresh->first < from->second)
+        fresh = lines.lower_bound(from->second);
+      continue;
+    }
+    Turn turn = go_on ? begun.top() : turn_of(*fresh->second);
+    if (go_on) {
+      begun.pop();
+    } else {
+      ++fresh;
+    }
+    if (take_turn(turn) == Outcome::waits) {
+      ++in_vain;
+    } else if (advance(turn)) {
+      begun.push(turn);
+    }
+  }
+}
+
+void Walk::walk_by_rank(std::uint32_t queue) {
   const bool shares_move = scheduler_.queues()[queue].discipline.order == Order::drf;
   std::priority_queue<Turn, std::vector<Turn>, Later> turns(Later{}, turns_of(queue));
-  while (!turns.empty() && !full()) {
+  std::size_t in_vain = 0;
+  while (!turns.empty() && !full() && in_vain < limits_.turns_max) {
     Turn turn = turns.top();
     turns.pop();
     if (shares_move) {  // a start since has moved its tenant back
@@ -240,12 +340,11 @@ void Walk::walk_queue(std::uint32_t queue) {
         continue;
       }
     }
-    if (take_turn(turn) == Outcome::waits) continue;
-    const LineTasks& tasks = scheduler_.lines().at(*turn.line);
-    if (++turn.at == tasks.end()) continue;
-    turn.standing = &scheduler_.standing(turn.at->second);
-    turn.rank = rank_of(scheduler_, shares_, *turn.standing, now_);
-    turns.push(turn);
+    if (take_turn(turn) == Outcome::waits) {
+      ++in_vain;
+    } else if (advance(turn)) {
+      turns.push(turn);
+    }
   }
 }
 
@@ -257,6 +356,10 @@ std::optional<Wait> Walk::hindrance(const Turn& turn) const {
     why.code = WaitCode::barred_environment;
     return why;
   }
+  if (limits_.left_out != nullptr && limits_.left_out->count(job.id) != 0) {
+    why.code = WaitCode::funds;
+    return why;
+  }
   if (turn.line->not_before > now_) {
     why.code = WaitCode::backing_off;
     why.at = turn.line->not_before;
@@ -266,6 +369,7 @@ std::optional<Wait> Walk::hindrance(const Turn& turn) const {
 }
 
 Walk::Outcome Walk::take_turn(const Turn& turn) {
+  if (started_.count(turn.standing->job.id) != 0) return Outcome::decided;  // before its queue
   if (const auto why = hindrance(turn)) {
     wait(turn, *why);
     return Outcome::waits;
@@ -286,7 +390,7 @@ Walk::Outcome Walk::take_turn(const Turn& turn) {
     return Outcome::waits;
   }
   if (job.reservation.valid()) return start_reserved(turn);
-  const Kinds wanted = room_->kinds(job.ask);
+  const Kinds wanted = kinds_for(turn);
   if (wanted == 0) {
     Wait why;
     why.code = WaitCode::never_fits;
@@ -300,7 +404,7 @@ Walk::Outcome Walk::start_cleared(const Turn& turn) {
   const Place& place = scheduler_.plans().at(turn.standing->job.id).promise.place;
   if (real_.holds(place)) {
     const Job& job = turn.standing->job;
-    room_->give_back(place);  // lock() took both
+    free_up(place);  // lock() took both
     quotas_.release(job.tenant, job.takes);
     decide_start(*turn.standing, place);
     return Outcome::decided;
@@ -359,7 +463,7 @@ Walk::Outcome Walk::start_or_plan(const Turn& turn, Kinds wanted) {
   const Instant ends = ends_if_started(*turn.standing, now_);
   Kinds barred = blocked_;
   Wait why;
-  while (auto place = room_->find(job.ask, barred)) {
+  while (auto place = find_for(turn, barred)) {
     auto conflict = plans_.conflict(*place, *room_, ends, job.preemptible);
     if (conflict && conflict->reservation.valid()) {
       place = plans_.beside_claims(job.ask, barred, *room_, ends, job.preemptible);
@@ -372,7 +476,8 @@ Walk::Outcome Walk::start_or_plan(const Turn& turn, Kinds wanted) {
     why.code = conflict->task.valid() ? WaitCode::would_delay : WaitCode::held_by_reservation;
     why.other = conflict->task;
     why.reservation = conflict->reservation;
-    barred |= conflict->kinds;
+    // A plan on one kind may be in the way on another: by its host, or as nobody knows its end.
+    barred |= conflict->kinds | (place ? room_->kinds_of(*place) : Kinds{0});
   }
   if (preempt_for(turn, false)) return Outcome::decided;
   if (why.code == WaitCode::no_room) block(turn, wanted);
@@ -385,21 +490,30 @@ Walk::Outcome Walk::start_in_time(const Turn& turn) {
   const Job& job = turn.standing->job;
   const std::optional<Duration> lasts = lasts_if_started(*turn.standing, now_);
   plans_.unclaim(job.id);
-  auto start = plans_.earliest(job.ask, blocked_, lasts, now_, *room_);
-  if (start && start->at == now_) {
-    decide_start(*turn.standing, start->place);
-    return Outcome::decided;
+  Wait why;
+  Kinds barred = blocked_;
+  auto start = plans_.earliest(job.ask, barred, lasts, now_, *room_);
+  while (start && start->at == now_) {
+    const auto delayed = plans_.delays(start->place, ends_if_started(*turn.standing, now_));
+    if (!delayed) {
+      decide_start(*turn.standing, start->place);
+      return Outcome::decided;
+    }
+    // Another queue's first: what it was promised holds here, too.
+    why.code = WaitCode::would_delay;
+    why.other = delayed->task;
+    barred |= delayed->kinds | room_->kinds_of(start->place);
+    start = plans_.earliest(job.ask, barred, lasts, now_, *room_);
   }
   if (preempt_for(turn, false)) return Outcome::decided;
-  Wait why;
   wait(turn, why);
   const auto known = scheduler_.plans().find(job.id);
   const bool promised = known != scheduler_.plans().end();
   const bool better = start && (!promised || start->at < known->second.promise.at);
-  if (promised && !better)
-    start = Plans::Start{std::max(now_, known->second.promise.at), known->second.promise.place};
+  if (promised && !better && in_time_.count(job.id) != 0)
+    start = Plans::Start{known->second.promise.at, known->second.promise.place};
   if (!start) {
-    block(turn, room_->kinds(job.ask));
+    if (why.code == WaitCode::no_room) block(turn, kinds_for(turn));
     return Outcome::waits;
   }
   plans_.claim(job.id, {}, start->at, lasts ? start->at + *lasts : Instant::never(), start->place,
@@ -418,7 +532,10 @@ void Walk::block(const Turn& turn, Kinds wanted) {
   if (!drains && discipline.overtaking == Overtaking::any) return;
   if (!drains && discipline.overtaking == Overtaking::easy) {
     if ((plans_.planned() & wanted) != 0) return;  // behind another that has a plan
-    if (const auto start = plans_.plan_first(job.id, job.ask, wanted, now_, *room_)) {
+    std::optional<Plans::Start> start;
+    const auto foresight = plans_.plan_first(job.id, job.ask, wanted, now_, *room_, start);
+    if (foresight == Plans::Foresight::later) return;
+    if (foresight == Plans::Foresight::planned) {
       const auto known = scheduler_.plans().find(job.id);
       const bool better = known == scheduler_.plans().end() || start->at < known->second.promise.at;
       // Who is next by fair shares changes with every start and end: that is no promise to anyone.

@@ -15,6 +15,9 @@
 
 namespace loam::schedule {
 
+// When a task that starts now would end: the rest of its limit, and what it owes before it goes on.
+Instant ends_if_started(const Standing& standing, Instant now);
+
 class Walk {
  public:
   Walk(const Scheduler& scheduler, Instant now, const Room& room,
@@ -27,6 +30,7 @@ class Walk {
   struct Turn {
     Rank rank;
     const Line* line = nullptr;
+    const LineTasks* tasks = nullptr;
     LineTasks::const_iterator at;
     const Standing* standing = nullptr;
   };
@@ -36,8 +40,17 @@ class Walk {
   // What became of a turn.
   enum class Outcome { decided, waits };
 
+  // What is known of a request within a pass.
+  struct AskFacts {
+    std::optional<Kinds> kinds;
+    std::optional<Kinds> no_room_beside;  // fits nowhere beside these kinds, till more is free
+  };
+
+  AskFacts& facts_of(const Turn& turn) { return asks_[turn.line->ask]; }
+  Kinds kinds_for(const Turn& turn);
+  std::optional<Place> find_for(const Turn& turn, Kinds barred);
+  void free_up(const Place& place);
   bool full() const { return pass_.actions.size() >= limits_.actions_max; }
-  Kinds& blocked_for(TaskId task, const Standing& standing, WaitCode code);
   void wait(const Turn& turn, Wait why);
   void decide_start(const Standing& standing, Place place);
   void decide_preempt(const Standing* standing, ReservationId reservation,
@@ -52,7 +65,11 @@ class Walk {
 
   // A queue in order, each line until its first task that does not start.
   void walk_queue(std::uint32_t queue);
+  void walk_in_order(std::uint32_t queue, const Scheduler::InOrder& lines);
+  void walk_by_rank(std::uint32_t queue);
   std::vector<Turn> turns_of(std::uint32_t queue) const;
+  Turn turn_of(const Lines::value_type& line) const;
+  bool advance(Turn& turn) const;
   Outcome take_turn(const Turn& turn);
   std::optional<Wait> hindrance(const Turn& turn) const;
   Outcome start_cleared(const Turn& turn);
@@ -62,7 +79,18 @@ class Walk {
   void block(const Turn& turn, Kinds wanted);
 
   // A queue filled anew: in order, with those that run.
+  std::optional<Place> find_in_time(const Turn& turn, const Room& room, Wait& why);
+  struct Refill {
+    std::unique_ptr<Room> empty;  // without the queue's running tasks, then with those that belong
+    std::unique_ptr<Room> then;   // once those have left who are leaving
+    Quotas quotas;                // as in `empty`
+    std::vector<Turn> running;
+    std::vector<Turn> chosen;              // of the waiting
+    std::vector<const Standing*> victims;  // running, and no longer among those that belong
+  };
   void refill_queue(std::uint32_t queue);
+  void choose(std::uint32_t queue, Refill& refill);
+  void replace(Refill& refill);
 
   // Victims for one that does not fit, or whose quota is lent out.
   bool preempt_for(const Turn& turn, bool reclaim);
@@ -77,13 +105,15 @@ class Walk {
   Pass pass_;
 
   std::unique_ptr<Room> room_;
+  std::map<std::size_t, AskFacts> asks_;  // by number
   Quotas quotas_;
   Shares shares_;
   Plans plans_;
   std::set<TaskId> gone_;     // victims decided upon
   std::set<TaskId> started_;  // in this pass
-  std::size_t victims_looked_at_ = 0;
+  mutable std::size_t victims_looked_at_ = 0;
   std::size_t planned_ = 0;              // conservative plans
+  std::set<TaskId> in_time_;             // those of before that can be kept
   std::vector<std::int64_t> preempted_;  // by queue, in this pass
   Kinds blocked_ = 0;                    // in the queue being walked
   std::array<Wait, 64> blocked_by_;      // by kind

@@ -7,11 +7,6 @@
 namespace loam::schedule {
 namespace {
 
-// Bounds on the work of one pass, so that it stays within a few milliseconds: running tasks that
-// are looked at as victims, over all who ask; and sets of victims that are tried for one.
-constexpr std::size_t victims_looked_at_max = 100'000;
-constexpr std::size_t victim_tries_max = 1'000;
-
 std::int64_t loss_of(const Standing& standing, Instant now) {
   const Duration lost = (now - standing.saved_at) + standing.job.save + standing.job.load;
   return standing.job.milli * std::max<std::int64_t>(0, lost.ms);
@@ -106,10 +101,29 @@ bool Walk::may_stop(const Standing& victim, const Standing& asker, bool reclaim)
 
 std::vector<const Standing*> Walk::stoppable_for(const Standing& asker, bool reclaim) const {
   std::vector<const Standing*> found;
-  for (const TaskId task : scheduler_.running()) {
-    const Standing& standing = scheduler_.standing(task);
-    if (may_stop(standing, asker, reclaim)) found.push_back(&standing);
+  const auto look_at = [&](const std::set<TaskId>& tasks) {
+    for (const TaskId task : tasks) {
+      if (++victims_looked_at_ > limits_.victims_max) return;
+      const Standing& standing = scheduler_.standing(task);
+      if (may_stop(standing, asker, reclaim)) found.push_back(&standing);
+    }
+  };
+  const Discipline& discipline = scheduler_.queues()[asker.job.queue].discipline;
+  if (reclaim) {
+    for (const auto& [tenant, tasks] : scheduler_.running_by_tenant()) {
+      if (quotas_.borrows(tenant) && quotas_.same_cohort(tenant, asker.job.tenant)) look_at(tasks);
+    }
+  } else if (discipline.preemption == Preemption::urgency || scheduler_.is_overdue(asker, now_)) {
+    look_at(scheduler_.running());
+  } else {
+    const auto& levels = scheduler_.running_by_level();
+    for (auto level = levels.begin(); level != levels.end() && level->first < asker.job.level;
+         ++level) {
+      look_at(level->second);
+    }
   }
+  std::sort(found.begin(), found.end(),
+            [](const Standing* a, const Standing* b) { return a->job.id < b->job.id; });
   return found;
 }
 
@@ -129,8 +143,7 @@ bool Walk::preempt_for(const Turn& turn, bool reclaim) {
       quotas_.within_nominal(asker.job.tenant, asker.job.takes) && preempt_for(turn, true)) {
     return true;
   }
-  if (victims_looked_at_ > victims_looked_at_max) return false;
-  victims_looked_at_ += scheduler_.running().size();
+  if (victims_looked_at_ > limits_.victims_max) return false;
   std::vector<const Standing*> victims = stoppable_for(asker, reclaim);
   if (victims.empty()) return false;
   if (by_urgency && !reclaim) {
@@ -150,11 +163,11 @@ bool Walk::preempt_for(const Turn& turn, bool reclaim) {
     candidates.push_back({victim->job.id, victim->job.level, loss_of(*victim, now_)});
   const auto chosen = by_urgency && !reclaim
                           ? first_victims(victims.size(), absence)
-                          : fewest_victims(candidates, absence, victim_tries_max);
+                          : fewest_victims(candidates, absence, limits_.victim_tries_max);
   if (!chosen || chosen->empty()) return false;
   std::vector<TaskId> tasks;
   for (const std::size_t i : *chosen) {
-    room_->give_back(victims[i]->place);
+    free_up(victims[i]->place);
     tasks.push_back(victims[i]->job.id);
   }
   auto place = room_->find(asker.job.ask, blocked_);

@@ -6,64 +6,132 @@
 
 namespace loam::schedule {
 
+// A place where it delays no plan of another queue; `why` says what hinders it.
+std::optional<Place> Walk::find_in_time(const Turn& turn, const Room& room, Wait& why) {
+  const Job& job = turn.standing->job;
+  if (room.kinds(job.ask) == 0) why.code = WaitCode::never_fits;
+  Kinds barred = 0;
+  while (auto place = room.find(job.ask, barred)) {
+    const auto conflict =
+        plans_.conflict(*place, room, ends_if_started(*turn.standing, now_), job.preemptible);
+    if (!conflict) return place;
+    why.code = conflict->task.valid() ? WaitCode::would_delay : WaitCode::held_by_reservation;
+    why.other = conflict->task;
+    why.reservation = conflict->reservation;
+    // A plan on one kind may be in the way of another: by its host, or as nobody knows its end.
+    barred |= conflict->kinds | room.kinds_of(*place);
+  }
+  return std::nullopt;
+}
+
+// Who belongs on the devices, in order of rank, were the queue to begin anew; each pass at one
+// instant comes to the same, whoever has started or left in between, or two would trade places
+// without end. So one that runs counts where it is, and one that is leaving as gone.
 void Walk::refill_queue(std::uint32_t queue) {
-  // Which tasks belong on the devices is decided on a room that the queue's own tasks have left.
-  const auto empty = room_->copy();
-  Quotas quotas = quotas_;
-  std::priority_queue<Turn, std::vector<Turn>, Later> turns(Later{}, turns_of(queue));
+  Refill refill{room_->copy(), room_->copy(), quotas_, {}, {}, {}};
   for (const TaskId task : scheduler_.running()) {
     const Standing& standing = scheduler_.standing(task);
     if (standing.job.queue != queue || gone_.count(task) != 0) continue;
-    empty->give_back(standing.place);
-    if (standing.stopping) continue;  // it will be free for whom it leaves
-    quotas.release(standing.job.tenant, standing.job.takes);
+    refill.empty->give_back(standing.place);
+    refill.quotas.release(standing.job.tenant, standing.job.takes);
+    if (standing.stopping) {
+      refill.then->give_back(standing.place);
+      continue;
+    }
     Turn turn;
     turn.standing = &standing;
     turn.rank = rank_of(scheduler_, shares_, standing, now_);
     if (is_safe(standing, false)) turn.rank.tier = Tier::place_cleared;  // it stays
-    turns.push(turn);
+    refill.running.push_back(turn);
   }
-  std::vector<Turn> chosen;
-  std::vector<TaskId> victims;
+  choose(queue, refill);
+  replace(refill);
+}
+
+void Walk::choose(std::uint32_t queue, Refill& refill) {
+  std::priority_queue<Turn, std::vector<Turn>, Later> turns(Later{}, turns_of(queue));
+  for (const Turn& turn : refill.running) turns.push(turn);
   while (!turns.empty()) {
     Turn turn = turns.top();
     turns.pop();
     const Job& job = turn.standing->job;
-    std::optional<Wait> why = turn.line == nullptr ? std::nullopt : hindrance(turn);
+    const bool runs = turn.line == nullptr;
+    std::optional<Wait> why = runs ? std::nullopt : hindrance(turn);
     if (!why) {
-      const auto shortfall = quotas.check(job.tenant, job.takes, job.limit);
+      const auto shortfall = refill.quotas.check(job.tenant, job.takes, job.limit);
       if (shortfall) why = Wait{WaitCode::quota_exceeded, {}, {}, {}, *shortfall};
     }
     std::optional<Place> place;
-    if (!why && !(place = empty->find(job.ask, 0)))
-      why = Wait{
-          empty->kinds(job.ask) == 0 ? WaitCode::never_fits : WaitCode::no_room, {}, {}, {}, {}};
+    if (!why && runs && refill.empty->holds(turn.standing->place)) place = turn.standing->place;
+    if (!why && !place) {
+      Wait hinders;
+      place = runs ? refill.empty->find(job.ask, 0) : find_in_time(turn, *refill.empty, hinders);
+      if (!place) why = hinders;
+    }
     if (why) {
-      if (turn.line == nullptr) {
-        victims.push_back(job.id);
+      if (runs) {
+        refill.victims.push_back(turn.standing);
       } else {
         wait(turn, *why);
       }
       continue;
     }
-    empty->take(*place);
-    quotas.charge(job.tenant, job.takes);
-    if (turn.line == nullptr) continue;
-    chosen.push_back(turn);
-    if (++turn.at == scheduler_.lines().at(*turn.line).end()) continue;
-    turn.standing = &scheduler_.standing(turn.at->second);
-    turn.rank = rank_of(scheduler_, shares_, *turn.standing, now_);
-    turns.push(turn);
+    refill.empty->take(*place);
+    refill.quotas.charge(job.tenant, job.takes);
+    if (runs) continue;
+    refill.chosen.push_back(turn);
+    if (advance(turn)) turns.push(turn);
   }
-  for (const TaskId task : victims) room_->give_back(scheduler_.standing(task).place);
-  if (!victims.empty()) decide_preempt(nullptr, {}, victims, {});
-  for (const Turn& turn : chosen) {
-    if (full()) break;
-    // Those that stay may lie otherwise than in the plan: then it starts at a later pass.
-    if (auto place = room_->find(turn.standing->job.ask, 0)) {
-      decide_start(*turn.standing, std::move(*place));
+}
+
+// Those that stay may lie otherwise than in the plan. So who leaves is who is really in the way of
+// one that was chosen, and one that finds no place starts at a later pass.
+void Walk::replace(Refill& refill) {
+  Quotas quotas = quotas_;
+  for (const Standing* victim : refill.victims) {
+    refill.then->give_back(victim->place);
+    quotas.release(victim->job.tenant, victim->job.takes);
+  }
+  std::vector<std::pair<const Turn*, Place>> starts;
+  for (const Turn& turn : refill.chosen) {
+    const Job& job = turn.standing->job;
+    Wait why;
+    why.code = WaitCode::victims_leaving;
+    auto place = find_in_time(turn, *refill.then, why);
+    if (!place) {
+      wait(turn, why);
+      continue;
+    }
+    // Those who are leaving may still hold the quota; the place is kept for it.
+    const bool allowed = !quotas.check(job.tenant, job.takes, job.limit);
+    refill.then->take(*place);
+    quotas.charge(job.tenant, job.takes);
+    if (allowed) {
+      starts.emplace_back(&turn, std::move(*place));
     } else {
-      wait(turn, Wait{WaitCode::victims_leaving, {}, {}, {}, {}});
+      wait(turn, why);
+    }
+  }
+  std::vector<TaskId> victims;
+  for (const Standing* victim : refill.victims) {
+    const Job& job = victim->job;
+    if (refill.then->holds(victim->place) && !quotas.check(job.tenant, job.takes, job.limit)) {
+      refill.then->take(victim->place);
+      quotas.charge(job.tenant, job.takes);
+      continue;
+    }
+    victims.push_back(job.id);
+    free_up(victim->place);
+  }
+  if (!victims.empty()) decide_preempt(nullptr, {}, victims, {});
+  for (auto& [turn, place] : starts) {
+    if (full()) break;
+    if (room_->holds(place)) {
+      decide_start(*turn->standing, std::move(place));
+    } else {
+      Wait why;
+      why.code = WaitCode::victims_leaving;
+      wait(*turn, why);
     }
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <boost/describe/class.hpp>
 #include <cstddef>
 #include <cstdint>
 
@@ -34,5 +35,6 @@ struct Amounts {
   }
   friend auto operator<=>(const Amounts&, const Amounts&) = default;
 };
+BOOST_DESCRIBE_STRUCT(Amounts, (), (values))
 
 }  // namespace loam::schedule

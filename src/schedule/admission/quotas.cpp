@@ -77,9 +77,33 @@ std::string to_text(const Shortfall& s) {
   return asks;
 }
 
+Quotas Quotas::on_top_of(const Quotas& base) {
+  Quotas scratch;
+  scratch.base_ = &base;
+  return scratch;
+}
+
 const Quotas::Account* Quotas::find(TenantId tenant) const {
   const auto found = accounts_.find(tenant);
-  return found == accounts_.end() ? nullptr : &found->second;
+  if (found != accounts_.end()) return &found->second;
+  return base_ == nullptr ? nullptr : base_->find(tenant);
+}
+
+const Quotas::Cohort* Quotas::find_cohort(const std::string& name) const {
+  const auto found = cohorts_.find(name);
+  if (found != cohorts_.end()) return &found->second;
+  return base_ == nullptr ? nullptr : base_->find_cohort(name);
+}
+
+// To be changed: copied from the base the first time.
+Quotas::Account& Quotas::account(TenantId tenant) {
+  const auto [at, fresh] = accounts_.try_emplace(tenant);
+  if (!fresh || base_ == nullptr) return at->second;
+  if (const Account* known = base_->find(tenant)) at->second = *known;
+  const std::string& cohort = at->second.spec.cohort;
+  if (cohort.empty() || cohorts_.count(cohort) != 0) return at->second;
+  if (const Cohort* known = base_->find_cohort(cohort)) cohorts_[cohort] = *known;
+  return at->second;
 }
 
 std::int64_t Quotas::kept(const Account& account, std::size_t d) {
@@ -104,6 +128,7 @@ void Quotas::join(const Account& account, std::int64_t sign) {
 }
 
 void Quotas::set(TenantId tenant, QuotaSpec spec) {
+  LOAM_ASSERT(base_ == nullptr);  // a scratch copy has no settings of its own
   Account& account = accounts_[tenant];
   join(account, -1);
   account.spec = std::move(spec);
@@ -111,7 +136,7 @@ void Quotas::set(TenantId tenant, QuotaSpec spec) {
 }
 
 void Quotas::hold(TenantId tenant, const Amounts& amounts, std::int64_t sign) {
-  Account& account = accounts_[tenant];
+  Account& account = this->account(tenant);
   join(account, -1);
   for (std::size_t d = 0; d < dimensions; ++d) {
     account.held.values[d] += sign * amounts.values[d];
@@ -129,7 +154,7 @@ void Quotas::release(TenantId tenant, const Amounts& amounts) {
 }
 
 void Quotas::set_month(TenantId tenant, std::int64_t milli_ce_hours) {
-  accounts_[tenant].month_milli_ce_hours = milli_ce_hours;
+  account(tenant).month_milli_ce_hours = milli_ce_hours;
 }
 
 std::optional<Shortfall> Quotas::check_one(const Account& account, std::size_t d,
@@ -147,7 +172,7 @@ std::optional<Shortfall> Quotas::check_one(const Account& account, std::size_t d
     return Shortfall{Kind::borrow_max, dimension, amount, held,
                      nominal + *account.spec.borrow_max[d]};
   }
-  const Cohort& cohort = cohorts_.find(account.spec.cohort)->second;
+  const Cohort& cohort = *find_cohort(account.spec.cohort);
   const std::int64_t more = taken(account, d, held + amount) - taken(account, d, held);
   if (more == 0 || cohort.taken.values[d] + more <= cohort.stock.values[d]) return std::nullopt;
   return Shortfall{held + amount <= nominal ? Kind::lent : Kind::cohort, dimension, amount, held,
@@ -178,23 +203,28 @@ std::optional<Shortfall> Quotas::check(TenantId tenant, const Amounts& amounts,
   return std::nullopt;
 }
 
-bool Quotas::admissible(TenantId tenant, const Amounts& amounts,
-                        std::optional<Duration> limit) const {
+std::optional<Shortfall> Quotas::never(TenantId tenant, const Amounts& amounts,
+                                       std::optional<Duration> limit) const {
   const Account* account = find(tenant);
-  if (account == nullptr) return true;
+  if (account == nullptr) return std::nullopt;
   const QuotaSpec& spec = account->spec;
-  if (spec.longest && (!limit || *limit > *spec.longest)) return false;
+  using Kind = Shortfall::Kind;
+  if (spec.longest && !limit)
+    return Shortfall{Kind::no_limit, Dimension::tasks, 0, 0, spec.longest->ms};
+  if (spec.longest && *limit > *spec.longest)
+    return Shortfall{Kind::longest, Dimension::tasks, limit->ms, 0, spec.longest->ms};
   for (std::size_t d = 0; d < dimensions; ++d) {
     if (amounts.values[d] == 0 || !spec.nominal[d]) continue;
     std::int64_t most = *spec.nominal[d];
     if (!spec.cohort.empty()) {
-      const std::int64_t stock = cohorts_.find(spec.cohort)->second.stock.values[d];
+      const std::int64_t stock = find_cohort(spec.cohort)->stock.values[d];
       const std::int64_t lent = kept(*account, d) + stock;
       most = spec.borrow_max[d] ? std::min(lent, most + *spec.borrow_max[d]) : lent;
     }
-    if (amounts.values[d] > most) return false;
+    if (amounts.values[d] > most)
+      return Shortfall{Kind::nominal, static_cast<Dimension>(d), amounts.values[d], 0, most};
   }
-  return true;
+  return std::nullopt;
 }
 
 Amounts Quotas::borrowed(TenantId tenant) const {

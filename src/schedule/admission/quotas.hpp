@@ -51,6 +51,11 @@ std::string to_text(const Shortfall& shortfall);
 
 class Quotas {
  public:
+  Quotas() = default;
+  // A scratch copy on top of `base`, which it must not outlive nor see change: only what is charged
+  // or released in it is copied.
+  static Quotas on_top_of(const Quotas& base);
+
   // Replaces what was known; what the tenant holds is kept. O(members of its cohorts).
   void set(TenantId tenant, QuotaSpec spec);
 
@@ -64,8 +69,12 @@ class Quotas {
   // Why one more task that takes `amounts` for at most `limit` may not run now; nothing: it may.
   std::optional<Shortfall> check(TenantId tenant, const Amounts& amounts,
                                  std::optional<Duration> limit) const;
-  // Whether it could run were nothing else running, lent or used up: else it waits for ever.
-  bool admissible(TenantId tenant, const Amounts& amounts, std::optional<Duration> limit) const;
+  // Why it could not run even were nothing else running, lent or used up: it would wait for ever.
+  std::optional<Shortfall> never(TenantId tenant, const Amounts& amounts,
+                                 std::optional<Duration> limit) const;
+  bool admissible(TenantId tenant, const Amounts& amounts, std::optional<Duration> limit) const {
+    return !never(tenant, amounts, limit);
+  }
 
   // What it holds beyond its nominal, per dimension; 0 where it has no limit or is below it.
   Amounts borrowed(TenantId tenant) const;
@@ -88,6 +97,8 @@ class Quotas {
   };
 
   const Account* find(TenantId tenant) const;
+  const Cohort* find_cohort(const std::string& name) const;
+  Account& account(TenantId tenant);
   static std::int64_t kept(const Account& account, std::size_t d);
   static std::int64_t taken(const Account& account, std::size_t d, std::int64_t held);
   void hold(TenantId tenant, const Amounts& amounts, std::int64_t sign);
@@ -95,6 +106,7 @@ class Quotas {
   std::optional<Shortfall> check_one(const Account& account, std::size_t d,
                                      std::int64_t amount) const;
 
+  const Quotas* base_ = nullptr;  // what is not in these tables; nullptr: there is no more
   std::map<TenantId, Account> accounts_;
   std::map<std::string, Cohort, std::less<>> cohorts_;
 };

@@ -1,6 +1,8 @@
 // Job: a task as the scheduler sees it, and how far it has come. Pure.
 #pragma once
 
+#include <boost/describe/class.hpp>
+#include <boost/describe/enum.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,8 +42,11 @@ struct Job {
   Duration save;
   Duration load;
 };
+BOOST_DESCRIBE_STRUCT(Job, (),
+                      (id, tenant, project, environment, queue, level, preemptible, reservation,
+                       ask, takes, milli, arrival, limit, length, save, load))
 
-enum class JobState : std::uint8_t { waiting, running };
+BOOST_DEFINE_ENUM_CLASS(JobState, waiting, running)
 
 // How far a task has come. Times on devices count from the first attempt on.
 struct Standing {
@@ -77,6 +82,9 @@ struct Standing {
   // When it ends at the latest; never() where nothing was stated.
   Instant ends_by() const;
 };
+BOOST_DESCRIBE_STRUCT(Standing, (),
+                      (job, state, served, on_devices, since, owed, saved_at, place, overdue,
+                       stopping, stops_by, started_before, preempted_at, failures, not_before))
 
 inline Instant Standing::ends_by() const {
   if (stopping) return stops_by;

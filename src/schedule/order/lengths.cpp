@@ -1,6 +1,7 @@
 #include "schedule/order/lengths.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/assert.hpp"
@@ -118,6 +119,35 @@ double Hazard::gittins(double age, double scale) const {
     best = std::max(best, ended / (time_of_ended + (all - ended) * rest));
   }
   return best;
+}
+
+HazardImage Hazard::image() const {
+  HazardImage image;
+  for (const double count : ended_) image.ended.push_back(static_cast<std::int64_t>(count));
+  for (const double count : reached_) image.reached.push_back(static_cast<std::int64_t>(count));
+  for (const double left : survival_) image.survival.push_back(std::bit_cast<std::int64_t>(left));
+  return image;
+}
+
+void Hazard::restore(const HazardImage& image) {
+  LOAM_ASSERT(image.ended.size() == ended_.size() && image.reached.size() == reached_.size() &&
+              image.survival.size() == survival_.size());
+  std::copy(image.ended.begin(), image.ended.end(), ended_.begin());
+  std::copy(image.reached.begin(), image.reached.end(), reached_.begin());
+  std::transform(image.survival.begin(), image.survival.end(), survival_.begin(),
+                 [](std::int64_t bits) { return std::bit_cast<double>(bits); });
+}
+
+void Lengths::set_trust(double trust) {
+  length_.set_trust(trust);
+  ratio_.set_trust(trust);
+}
+
+void Lengths::restore(const HazardImage& lengths, const HazardImage& ratios) {
+  length_.restore(lengths);
+  ratio_.restore(ratios);
+  median_s_ = length_.quantile(0.5);
+  long_s_ = length_.quantile(0.8);
 }
 
 Lengths::Lengths(double trust)

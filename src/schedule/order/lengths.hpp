@@ -5,12 +5,21 @@
 // here, never amounts. Pure.
 #pragma once
 
+#include <boost/describe/class.hpp>
 #include <cstdint>
 #include <vector>
 
 #include "base/time.hpp"
 
 namespace loam::schedule {
+
+// What a hazard has learned, and its distribution as bits.
+struct HazardImage {
+  std::vector<std::int64_t> ended;
+  std::vector<std::int64_t> reached;
+  std::vector<std::int64_t> survival;
+};
+BOOST_DESCRIBE_STRUCT(HazardImage, (), (ended, reached, survival))
 
 // A distribution over bins, learned as a hazard (the chance to end in a bin, given that it was
 // reached) that starts from a prior worth `trust` tasks.
@@ -30,6 +39,11 @@ class Hazard {
   // max over d of P(rest <= d) / E[min(rest, d)] for one that has reached `age`, its values taken
   // at the bins' geometric midpoints times `scale`, `age` in scaled units. 0: no mass is left.
   double gittins(double age, double scale) const;
+
+  void set_trust(double trust) { trust_ = trust; }
+  HazardImage image() const;
+  // Requires an image of a hazard with the same bins.
+  void restore(const HazardImage& image);
 
  private:
   std::size_t bin_of(double value) const;
@@ -65,6 +79,12 @@ class Lengths {
   double long_s() const { return long_s_; }
   // Per second; of a task that was served so long and stated `limit` (0: nothing).
   double gittins(Duration served, Duration limit) const;
+
+  // The weight of the prior from the next learn() on.
+  void set_trust(double trust);
+  HazardImage lengths_image() const { return length_.image(); }
+  HazardImage ratios_image() const { return ratio_.image(); }
+  void restore(const HazardImage& lengths, const HazardImage& ratios);
 
  private:
   Hazard length_;  // seconds

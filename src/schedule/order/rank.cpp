@@ -30,6 +30,12 @@ double step_of(const Standing& standing, const Discipline& discipline, Instant n
 
 }  // namespace
 
+bool is_still(const Discipline& discipline) {
+  if (discipline.overdue_after.ms > 0 || discipline.preemption == Preemption::refill) return false;
+  return discipline.order == Order::fifo || discipline.order == Order::priority ||
+         discipline.order == Order::mlfq || discipline.order == Order::shortest;
+}
+
 double urgency(const Scheduler& scheduler, const Standing& standing, Instant now) {
   const Job& job = standing.job;
   const Lengths& lengths = scheduler.lengths(job.queue);

@@ -1,6 +1,7 @@
 #include "schedule/order/shares.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numbers>
 
@@ -14,6 +15,41 @@ namespace {
 constexpr double held_ahead_ms = 10'000;
 
 }  // namespace
+
+Shares Shares::on_top_of(const Shares& base) {
+  Shares scratch;
+  scratch.base_ = &base;
+  scratch.capacity_ = base.capacity_;
+  scratch.half_life_ms_ = base.half_life_ms_;
+  return scratch;
+}
+
+const Shares::Usage* Shares::find(TenantId tenant) const {
+  const auto found = tenants_.find(tenant);
+  if (found != tenants_.end()) return &found->second;
+  return base_ == nullptr ? nullptr : base_->find(tenant);
+}
+
+const Shares::Usage* Shares::find(TenantId tenant, const std::string& project) const {
+  const auto found = projects_.find({tenant, project});
+  if (found != projects_.end()) return &found->second;
+  return base_ == nullptr ? nullptr : base_->find(tenant, project);
+}
+
+// To be changed: copied from the base the first time.
+Shares::Usage& Shares::usage(TenantId tenant) {
+  const auto [at, fresh] = tenants_.try_emplace(tenant);
+  if (!fresh || base_ == nullptr) return at->second;
+  if (const Usage* known = base_->find(tenant)) at->second = *known;
+  return at->second;
+}
+
+Shares::Usage& Shares::usage(TenantId tenant, const std::string& project) {
+  const auto [at, fresh] = projects_.try_emplace({tenant, project});
+  if (!fresh || base_ == nullptr) return at->second;
+  if (const Usage* known = base_->find(tenant, project)) at->second = *known;
+  return at->second;
+}
 
 void Shares::set_half_life(Duration half_life) {
   LOAM_ASSERT(half_life.ms > 0);
@@ -53,14 +89,14 @@ void Shares::hold(Usage& usage, const Amounts& amounts, bool more, Instant now) 
 
 void Shares::charge(TenantId tenant, const std::string& project, const Amounts& amounts,
                     Instant now) {
-  hold(tenants_[tenant], amounts, true, now);
-  hold(projects_[{tenant, project}], amounts, true, now);
+  hold(usage(tenant), amounts, true, now);
+  hold(usage(tenant, project), amounts, true, now);
 }
 
 void Shares::release(TenantId tenant, const std::string& project, const Amounts& amounts,
                      Instant now) {
-  hold(tenants_[tenant], amounts, false, now);
-  hold(projects_[{tenant, project}], amounts, false, now);
+  hold(usage(tenant), amounts, false, now);
+  hold(usage(tenant, project), amounts, false, now);
 }
 
 double Shares::share(const Usage& usage, Instant now) const {
@@ -76,14 +112,37 @@ double Shares::share(const Usage& usage, Instant now) const {
   return dominant / usage.weight;
 }
 
+std::vector<UsageImage> Shares::image() const {
+  std::vector<UsageImage> images;
+  const auto note = [&](TenantId tenant, const std::string& project, bool whole,
+                        const Usage& usage) {
+    if (usage.since == Instant{}) return;  // has a weight and nothing else
+    UsageImage image{tenant, project, whole, usage.held, {}, usage.since};
+    for (std::size_t d = 0; d < dimensions; ++d)
+      image.average[d] = std::bit_cast<std::int64_t>(usage.average[d]);
+    images.push_back(std::move(image));
+  };
+  for (const auto& [tenant, usage] : tenants_) note(tenant, {}, true, usage);
+  for (const auto& [key, usage] : projects_) note(key.first, key.second, false, usage);
+  return images;
+}
+
+void Shares::restore(const UsageImage& image) {
+  Usage& known = image.whole ? usage(image.tenant) : usage(image.tenant, image.project);
+  known.held = image.held;
+  known.since = image.since;
+  for (std::size_t d = 0; d < dimensions; ++d)
+    known.average[d] = std::bit_cast<double>(image.average[d]);
+}
+
 double Shares::of(TenantId tenant, Instant now) const {
-  const auto found = tenants_.find(tenant);
-  return found == tenants_.end() ? 0 : share(found->second, now);
+  const Usage* known = find(tenant);
+  return known == nullptr ? 0 : share(*known, now);
 }
 
 double Shares::of(TenantId tenant, const std::string& project, Instant now) const {
-  const auto found = projects_.find({tenant, project});
-  return found == projects_.end() ? 0 : share(found->second, now);
+  const Usage* known = find(tenant, project);
+  return known == nullptr ? 0 : share(*known, now);
 }
 
 }  // namespace loam::schedule

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <array>
+#include <boost/describe/class.hpp>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/time.hpp"
 #include "domain/ids.hpp"
@@ -15,8 +17,24 @@
 
 namespace loam::schedule {
 
+// What a tenant (project: empty) or one of its projects has had and has; averages as bits.
+struct UsageImage {
+  TenantId tenant;
+  std::string project;
+  bool whole = true;
+  Amounts held;
+  std::array<std::int64_t, dimensions> average{};
+  Instant since;
+};
+BOOST_DESCRIBE_STRUCT(UsageImage, (), (tenant, project, whole, held, average, since))
+
 class Shares {
  public:
+  Shares() = default;
+  // A scratch copy on top of `base`, which it must not outlive nor see change: only what is charged
+  // or released in it is copied.
+  static Shares on_top_of(const Shares& base);
+
   // All of the pool; dimensions with 0 do not count.
   void set_capacity(const Amounts& capacity) { capacity_ = capacity; }
   // Requires a half-life above zero. Before any usage.
@@ -28,6 +46,10 @@ class Shares {
   // From `now` on the project holds that much more, or less. Times must not go back.
   void charge(TenantId tenant, const std::string& project, const Amounts& amounts, Instant now);
   void release(TenantId tenant, const std::string& project, const Amounts& amounts, Instant now);
+
+  // All that was ever used; weights and capacity are settings.
+  std::vector<UsageImage> image() const;
+  void restore(const UsageImage& image);
 
   // The dominant share: the largest, over the dimensions, of what was held on average lately, with
   // what is held now counted a little ahead, over the capacity and the weight. The least is served
@@ -43,10 +65,15 @@ class Shares {
     Instant since;
   };
 
+  const Usage* find(TenantId tenant) const;
+  const Usage* find(TenantId tenant, const std::string& project) const;
+  Usage& usage(TenantId tenant);
+  Usage& usage(TenantId tenant, const std::string& project);
   void hold(Usage& usage, const Amounts& amounts, bool more, Instant now) const;
   std::array<double, dimensions> average_at(const Usage& usage, Instant now) const;
   double share(const Usage& usage, Instant now) const;
 
+  const Shares* base_ = nullptr;  // what is not in these tables; nullptr: there is no more
   Amounts capacity_;
   double half_life_ms_ = 3'600'000;
   std::map<TenantId, Usage> tenants_;

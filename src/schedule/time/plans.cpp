@@ -4,12 +4,8 @@
 
 namespace loam::schedule {
 
-void Plans::runs(TaskId task, Instant ends, Place place) {
-  running_.push_back({task, ends, std::move(place)});
-}
-
 void Plans::leaves(TaskId task) {
-  std::erase_if(running_, [&](const Running& one) { return one.task == task; });
+  gone_.insert(task);
 }
 
 void Plans::claim(TaskId task, ReservationId reservation, Instant from, Instant to, Place place,
@@ -21,26 +17,33 @@ void Plans::unclaim(TaskId task) {
   std::erase_if(claims_, [&](const Claim& claim) { return claim.task == task; });
 }
 
-std::optional<Plans::Conflict> Plans::conflict(const Place& place, const Room& room, Instant ends,
-                                               bool preemptible) {
+std::optional<Plans::Conflict> Plans::delays(const Place& place, Instant ends) {
   for (First& first : first_) {
     if (ends <= first.at) continue;
-    bool delays = !first.then->holds(place);
-    if (!delays) {
+    bool delays = first.then == nullptr || !first.then->holds(place);
+    if (!delays && (touch(place, first.place) ||
+                    near(place, first.place))) {  // elsewhere it takes nothing from the plan
       first.then->take(place);
       delays = !first.then->find(first.ask, 0);
       first.then->give_back(place);
     }
     if (delays) return Conflict{first.task, {}, first.kinds};
   }
+  return std::nullopt;
+}
+
+std::optional<Plans::Conflict> Plans::conflict(const Place& place, const Room& room, Instant ends,
+                                               bool preemptible) {
+  if (auto delayed = delays(place, ends)) return delayed;
   for (const Claim& claim : claims_) {
     if (claim.from >= ends || (preemptible && claim.yields)) continue;
     if (!touch(place, claim.place)) continue;
     // On the same device there may still be room for both.
     const auto both = room.copy();
-    for (const Running& one : running_) {
-      if (one.ends <= claim.from) both->give_back(one.place);
-    }
+    walk_ends(claim.from, [&](Instant, const Place& freed) {
+      both->give_back(freed);
+      return true;
+    });
     both->take(place);
     if (!both->holds(claim.place)) {
       return Conflict{claim.task, claim.reservation, room.kinds_of(claim.place)};
@@ -66,43 +69,125 @@ void Plans::take_claims(Room& room, Instant from, Instant to, bool preemptible) 
 
 void Plans::starts(TaskId task, const Place& place, Instant ends) {
   for (First& first : first_) {
-    if (ends > first.at) first.then->take(place);
+    if (ends <= first.at || first.then == nullptr) continue;
+    first.then->take(place);
+    if (!touch(place, first.place) && !near(place, first.place)) continue;
+    if (auto other = first.then->find(first.ask, 0)) first.place = std::move(*other);
   }
-  runs(task, ends, place);
+  if (ends != Instant::never()) started_.emplace(ends, Running{task, place});
 }
 
-std::vector<Plans::Running> Plans::by_end() const {
-  std::vector<Running> sorted;
-  for (const Running& one : running_) {
-    if (one.ends != Instant::never()) sorted.push_back(one);
+void Plans::walk_ends(Instant until, const std::function<bool(Instant, const Place&)>& each) const {
+  auto running = ends_.begin();
+  auto started = started_.begin();
+  for (;;) {
+    while (running != ends_.end() && gone_.count(running->second) != 0) ++running;
+    while (started != started_.end() && gone_.count(started->second.task) != 0) ++started;
+    const bool any = running != ends_.end();
+    const bool fresh = started != started_.end() && (!any || started->first < running->first);
+    if (!any && !fresh) return;
+    const Instant at = fresh ? started->first : running->first;
+    if (at > until) return;
+    const Place& place = fresh ? started->second.place : standings_.at(running->second).place;
+    if (fresh) {
+      ++started;
+    } else {
+      ++running;
+    }
+    if (!each(at, place)) return;
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Running& a, const Running& b) { return a.ends < b.ends; });
-  return sorted;
 }
 
-std::optional<Plans::Start> Plans::plan_first(TaskId task, const Ask& ask, Kinds kinds, Instant now,
-                                              const Room& room) {
-  auto then = room.copy();
-  const std::vector<Running> ends = by_end();
-  for (std::size_t i = 0; i < ends.size();) {
-    const Instant at = std::max(now, ends[i].ends);
-    for (; i < ends.size() && std::max(now, ends[i].ends) == at; ++i)
-      then->give_back(ends[i].place);
-    const auto place = then->find(ask, 0);
-    if (!place) continue;
-    first_.push_back({task, ask, kinds, at, std::move(then)});
-    return Start{at, *place};
+std::vector<Plans::Freed> Plans::freed_from(Instant now, bool& all) const {
+  std::vector<Freed> groups;
+  std::size_t looked_at = 0;
+  all = true;
+  walk_ends(Instant::never(), [&](Instant ends, const Place& place) {
+    const Instant at = std::max(now, ends);
+    if (groups.empty() || groups.back().at != at) groups.push_back({at, {}});
+    all = ++looked_at <= ends_max_;
+    if (all) groups.back().places.push_back(&place);
+    return all;
+  });
+  return groups;
+}
+
+// One member: what was just freed holds it, or nothing new does.
+std::optional<Plans::Start> Plans::first_fit(const Ask& ask, const std::vector<Freed>& groups,
+                                             Room& then) {
+  const bool fits_elsewhere = then.find(ask, 0).has_value();  // where it was barred
+  for (const Freed& group : groups) {
+    std::optional<Place> place;
+    for (const Place* freed : group.places) then.give_back(*freed);
+    if (fits_elsewhere) place = then.find(ask, 0);
+    for (std::size_t i = 0; i < group.places.size() && !place; ++i)
+      place = then.find_after(ask, 0, *group.places[i]);
+    if (place) return Start{group.at, std::move(*place)};
   }
   return std::nullopt;
+}
+
+// Several members: doubling steps until they fit, then halving them. More that is free never makes
+// it worse.
+std::optional<Plans::Start> Plans::first_fit_of_many(const Ask& ask,
+                                                     const std::vector<Freed>& groups,
+                                                     std::unique_ptr<Room>& then) {
+  std::optional<Start> found;
+  std::unique_ptr<Room> found_in;
+  std::size_t low = 0;  // so many groups do not suffice; `then` has them back
+  const auto fits_with = [&](std::size_t high) {
+    auto trial = then->copy();
+    for (std::size_t i = low; i < high; ++i) {
+      for (const Place* freed : groups[i].places) trial->give_back(*freed);
+    }
+    if (auto place = trial->find(ask, 0)) {
+      found = Start{groups[high - 1].at, std::move(*place)};
+      found_in = std::move(trial);
+      return true;
+    }
+    low = high;
+    then = std::move(trial);
+    return false;
+  };
+  std::size_t high = 0;
+  for (std::size_t step = 1; !found && low < groups.size(); step *= 2) {
+    high = std::min(groups.size(), low + step);
+    fits_with(high);
+  }
+  if (!found) return std::nullopt;
+  while (high - low > 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (fits_with(middle)) high = middle;
+  }
+  then = std::move(found_in);
+  return found;
+}
+
+Plans::Foresight Plans::plan_first(TaskId task, const Ask& ask, Kinds kinds, Instant now,
+                                   const Room& room, std::optional<Start>& start) {
+  bool all = true;
+  const std::vector<Freed> groups = freed_from(now, all);
+  auto then = room.copy();
+  start = ask.count == 1 ? first_fit(ask, groups, *then) : first_fit_of_many(ask, groups, then);
+  if (start) {
+    first_.push_back({task, ask, kinds, start->at, start->place, std::move(then)});
+    return Foresight::planned;
+  }
+  if (all) return Foresight::unknown;
+  first_.push_back({task, ask, kinds, groups.back().at, {}, nullptr});
+  return Foresight::later;
 }
 
 std::optional<Plans::Start> Plans::earliest(const Ask& ask, Kinds barred,
                                             std::optional<Duration> lasts, Instant now,
                                             const Room& room) const {
-  const std::vector<Running> ends = by_end();
+  std::vector<std::pair<Instant, const Place*>> ends;
+  walk_ends(Instant::never(), [&](Instant at, const Place& place) {
+    ends.emplace_back(at, &place);
+    return ends.size() < ends_max_;
+  });
   std::vector<Instant> times{now};
-  for (const Running& one : ends) times.push_back(std::max(now, one.ends));
+  for (const auto& [at, place] : ends) times.push_back(std::max(now, at));
   for (const Claim& claim : claims_) {
     if (claim.to != Instant::never()) times.push_back(std::max(now, claim.to));
   }
@@ -111,8 +196,8 @@ std::optional<Plans::Start> Plans::earliest(const Ask& ask, Kinds barred,
   const auto then = room.copy();
   std::size_t ended = 0;
   for (const Instant at : times) {
-    for (; ended < ends.size() && ends[ended].ends <= at; ++ended)
-      then->give_back(ends[ended].place);
+    for (; ended < ends.size() && ends[ended].first <= at; ++ended)
+      then->give_back(*ends[ended].second);
     if (!then->find(ask, barred)) continue;
     const auto window = then->copy();
     take_claims(*window, at, lasts ? at + *lasts : Instant::never(), false);

@@ -4,8 +4,12 @@
 // predictability, workloads, and user runtime estimates", 2001. Pure.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/time.hpp"
@@ -17,8 +21,13 @@ namespace loam::schedule {
 
 class Plans {
  public:
-  // What is taken from now until `ends` (never(): nobody knows), by a task that runs.
-  void runs(TaskId task, Instant ends, Place place);
+  using Ends = std::set<std::pair<Instant, TaskId>>;
+
+  // `ends`: when running tasks end, those of which it is known; `standings`: where they are. Both
+  // must outlive it. `ends_max`: how many ends a plan looks ahead.
+  Plans(const Ends& ends, const std::map<TaskId, Standing>& standings, std::size_t ends_max)
+      : ends_(ends), standings_(standings), ends_max_(ends_max) {}
+
   // It is a victim: its place is free already.
   void leaves(TaskId task);
   // What will be taken: by a reservation, or by a task with a fixed place.
@@ -35,6 +44,8 @@ class Plans {
   // `preemptible`: it may use what is reserved, until then.
   std::optional<Conflict> conflict(const Place& place, const Room& room, Instant ends,
                                    bool preemptible);
+  // The same of the first tasks' plans alone.
+  std::optional<Conflict> delays(const Place& place, Instant ends);
   // Another place, beside all claims that begin before `ends`.
   std::optional<Place> beside_claims(const Ask& ask, Kinds barred, const Room& room, Instant ends,
                                      bool preemptible) const;
@@ -45,10 +56,15 @@ class Plans {
     Instant at;
     Place place;
   };
-  // When the task fits at the earliest, and keeps that as a plan (EASY: its place may still
-  // change); nothing: nobody knows when.
-  std::optional<Start> plan_first(TaskId task, const Ask& ask, Kinds kinds, Instant now,
-                                  const Room& room);
+  enum class Foresight {
+    planned,  // it fits then
+    later,    // not before the last end that was looked at: what ends by then delays nothing
+    unknown,  // nobody knows when
+  };
+  // When the task, which does not fit now, fits at the earliest; unless that is unknown, keeps it
+  // as a plan (EASY: its place may still change). `start` is set where it is planned.
+  Foresight plan_first(TaskId task, const Ask& ask, Kinds kinds, Instant now, const Room& room,
+                       std::optional<Start>& start);
   // The earliest start that is beside all claims, for a task of length `lasts` (negative: unknown).
   // Keeps nothing; claim() does.
   std::optional<Start> earliest(const Ask& ask, Kinds barred, std::optional<Duration> lasts,
@@ -59,7 +75,6 @@ class Plans {
  private:
   struct Running {
     TaskId task;
-    Instant ends;
     Place place;
   };
   struct Claim {
@@ -75,14 +90,31 @@ class Plans {
     Ask ask;
     Kinds kinds = 0;
     Instant at;
-    std::unique_ptr<Room> then;
+    Place place;
+    std::unique_ptr<Room> then;  // none: nobody looked further than `at`
   };
 
-  std::vector<Running> by_end() const;
+  // What becomes free at one instant.
+  struct Freed {
+    Instant at;
+    std::vector<const Place*> places;
+  };
+  // From now on, in order, within the bound; `all`: the bound left nothing out.
+  std::vector<Freed> freed_from(Instant now, bool& all) const;
+  static std::optional<Start> first_fit(const Ask& ask, const std::vector<Freed>& groups,
+                                        Room& then);
+  static std::optional<Start> first_fit_of_many(const Ask& ask, const std::vector<Freed>& groups,
+                                                std::unique_ptr<Room>& then);
+  // Calls `each` with the known ends up to `until`, in order, until it gives false.
+  void walk_ends(Instant until, const std::function<bool(Instant, const Place&)>& each) const;
   // Takes from `room` what is claimed in [from, to).
   void take_claims(Room& room, Instant from, Instant to, bool preemptible) const;
 
-  std::vector<Running> running_;
+  const Ends& ends_;
+  const std::map<TaskId, Standing>& standings_;
+  std::size_t ends_max_;
+  std::set<TaskId> gone_;
+  std::multimap<Instant, Running> started_;  // in this pass, by end
   std::vector<Claim> claims_;
   std::vector<First> first_;
 };
