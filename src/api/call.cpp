@@ -151,15 +151,17 @@ Result<std::vector<TaskView>> task_views(ApiCore& core, std::vector<TaskRecord> 
   std::vector<TaskView> views(records.size());
   std::vector<std::size_t> stale;
   std::size_t reasons = 0;
-  const auto look = [&](const engine::State& state, Instant now, std::size_t i) {
+  const auto look = [&](const engine::State& state, Instant now, std::size_t i,
+                        engine::WaitReasons* shared) {
     const bool why = records[i].state != TaskState::finished && reasons++ < reasons_in_list_max;
-    views[i] = view_of(state, now, records[i], live, {why});
+    views[i] = view_of(state, now, records[i], live, {why, shared});
   };
   for (std::size_t from = 0; from < records.size(); from += records_a_read) {
     core.backend.read([&](const engine::State& state, Instant now) {
+      engine::WaitReasons why_they_wait(state);
       for (std::size_t i = from; i < std::min(records.size(), from + records_a_read); ++i) {
         if (!is_current(state, records[i])) stale.push_back(i);
-        look(state, now, i);
+        look(state, now, i, &why_they_wait);
       }
     });
   }
@@ -168,7 +170,8 @@ Result<std::vector<TaskView>> task_views(ApiCore& core, std::vector<TaskRecord> 
     LOAM_TRY(record, core.backend.task(records[i].id));
     if (!record) continue;
     records[i] = std::move(*record);
-    core.backend.read([&](const engine::State& state, Instant now) { look(state, now, i); });
+    core.backend.read(
+        [&](const engine::State& state, Instant now) { look(state, now, i, nullptr); });
   }
   return views;
 }

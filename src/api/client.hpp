@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "api/json.hpp"  // to_json(), for --json
+#include "api/money_types.hpp"
 #include "api/types.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"

@@ -1,5 +1,5 @@
 // The API's shapes of commitments, and of what is charged or given back besides usage. Part of
-// api/types.hpp. Pure.
+// api/money_types.hpp. Pure.
 #pragma once
 
 #include <boost/describe/class.hpp>

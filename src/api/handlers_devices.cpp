@@ -26,7 +26,7 @@ TaskRecord record_of(const engine::State& state, const Task& task) {
   TaskRecord record;
   record.id = task.id;
   record.tenant = task.tenant;
-  record.spec = task.spec;
+  record.spec = *task.spec;
   record.state = task.state;
   record.submitted_at = task.submitted_at;
   record.attempts = task.epoch.value;
@@ -68,10 +68,11 @@ TopView top_view(ApiCore& core, const std::optional<TenantId>& only) {
       view.tasks_waiting += tenant.tasks_waiting;
     }
     std::size_t visits = 0;
+    engine::WaitReasons reasons(state);
     const auto show = [&](const Task& task) {
       if (only && task.tenant != *only) return;
       const bool why = view.tasks.size() < reasons_in_list_max;
-      view.tasks.push_back(view_of(state, now, record_of(state, task), live, {why}));
+      view.tasks.push_back(view_of(state, now, record_of(state, task), live, {why, &reasons}));
     };
     const auto go_on = [&] {
       return view.tasks.size() < top_tasks_max && visits++ < top_visits_max;

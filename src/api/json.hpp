@@ -4,19 +4,21 @@
 #include <string>
 #include <string_view>
 
+#include "api/money_types.hpp"
 #include "api/types.hpp"
 #include "base/result.hpp"
 
 namespace loam::api {
 
 // Every shape of the API by name: requests, then what is answered.
-#define LOAM_API_REQUESTS(X)                                                         \
-  X(TaskRequest)                                                                     \
-  X(TenantRequest)                                                                   \
-  X(TenantPatch)                                                                     \
-  X(TopUpRequest)                                                                    \
-  X(RateRequest) X(InvoiceRequest) X(TokenRequest) X(BackupRequest) X(CreditRequest) \
-      X(BudgetRequest) X(BudgetAnswer) X(CommitmentRequest)
+#define LOAM_API_REQUESTS(X)                                                           \
+  X(TaskRequest)                                                                       \
+  X(TenantRequest)                                                                     \
+  X(TenantPatch)                                                                       \
+  X(TopUpRequest)                                                                      \
+  X(RateRequest)                                                                       \
+  X(InvoiceRequest) X(TokenRequest) X(BackupRequest) X(CreditRequest) X(BudgetRequest) \
+      X(BudgetAnswer) X(CommitmentRequest)
 #define LOAM_API_VIEWS(X) \
   X(HealthView)           \
   X(WhoAmIView)           \

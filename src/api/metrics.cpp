@@ -50,7 +50,7 @@ Gauges read_gauges(Backend& backend) {
          : lease.started()                  ? gauges.running
                                             : gauges.starting);
     }
-    gauges.waiting = static_cast<std::int64_t>(state.queue.size());
+    gauges.waiting = static_cast<std::int64_t>(state.scheduler.waiting());
     gauges.paused =
         static_cast<std::int64_t>(state.tasks.size() - state.leases.size()) - gauges.waiting;
     for (const auto& [account, amount] : state.accounts.balances()) {

@@ -41,6 +41,25 @@ Result<std::optional<std::int64_t>> parse_count_quota(std::string_view text) {
            parse_decimal(text, 0, std::numeric_limits<std::int32_t>::max(), "number of tasks"));
   return std::optional(value);
 }
+Result<std::optional<MilliDevice>> parse_devices_quota(std::string_view text) {
+  if (text == "none") return std::optional<MilliDevice>();
+  constexpr std::int64_t most = 1'000'000'000;
+  LOAM_TRY(value, parse_decimal(text, 3, most, "number of devices"));
+  return std::optional(MilliDevice{value});
+}
+Result<std::optional<Duration>> parse_time_quota(std::string_view text) {
+  if (text == "none") return std::optional<Duration>();
+  LOAM_TRY(value, parse_duration(text));
+  return std::optional(value);
+}
+Result<std::string> parse_cohort(std::string_view text) {
+  return std::string(text == "none" ? "" : text);
+}
+Result<std::optional<BasisPoints>> parse_part(std::string_view text) {
+  if (text == "none") return std::optional<BasisPoints>();
+  LOAM_TRY(value, parse_decimal(text, 2, 10'000'000, "percentage"));
+  return std::optional(BasisPoints{value});
+}
 Result<BasisPoints> parse_percent(std::string_view text) {
   LOAM_TRY(value, parse_decimal(text, 2, 10'000, "percentage"));
   return BasisPoints{value};
@@ -87,10 +106,20 @@ Result<TaskSpec> spec_of(const TaskRequest& asked) {
                   parse_enumerator<PurchaseModel>));
   LOAM_CHECK(take("tariff", asked.tariff, spec.tariff, parse_enumerator<Tariff>));
   spec.service_class = asked.service_class;
+  spec.queue = asked.queue;
   LOAM_CHECK(take("time", asked.time, spec.limit, parse_duration));
   LOAM_CHECK(take("grace", asked.grace, spec.grace, parse_duration));
   spec.restarts_max = asked.restarts_max;
   return spec;
+}
+
+template <class Asked>
+Result<void> take_cohort(const Asked& asked, Quota& quota) {
+  LOAM_CHECK(take("quota_devices", asked.quota_devices, quota.devices, parse_devices_quota));
+  LOAM_CHECK(take("quota_longest", asked.quota_longest, quota.longest, parse_time_quota));
+  LOAM_CHECK(take("cohort", asked.cohort, quota.cohort, parse_cohort));
+  LOAM_CHECK(take("borrow_percent", asked.borrow_percent, quota.borrow, parse_part));
+  return take("lend_percent", asked.lend_percent, quota.lend, parse_part);
 }
 
 Result<TenantSpec> spec_of(const TenantRequest& asked) {
@@ -106,6 +135,7 @@ Result<TenantSpec> spec_of(const TenantRequest& asked) {
   LOAM_CHECK(take("quota_memory", asked.quota_memory, spec.quota.memory, parse_memory_quota));
   spec.quota.tasks = asked.quota_tasks;
   spec.quota.queued = asked.quota_queued;
+  LOAM_CHECK(take_cohort(asked, spec.quota));
   return spec;
 }
 
@@ -124,6 +154,7 @@ Result<TenantSpec> patched(TenantSpec spec, const TenantPatch& patch) {
   LOAM_CHECK(take("quota_memory", patch.quota_memory, spec.quota.memory, parse_memory_quota));
   LOAM_CHECK(take("quota_tasks", patch.quota_tasks, spec.quota.tasks, parse_count_quota));
   LOAM_CHECK(take("quota_queued", patch.quota_queued, spec.quota.queued, parse_count_quota));
+  LOAM_CHECK(take_cohort(patch, spec.quota));
   return spec;
 }
 

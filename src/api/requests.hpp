@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/money_types.hpp"
 #include "api/types.hpp"
 #include "base/result.hpp"
 #include "domain/budget.hpp"

@@ -95,7 +95,9 @@ void put_live(const engine::State& state, Instant now, const Task& task, const L
   view.run_ms = cost.run_time.ms;
   view.cost = amount_text(cost.net);
   if (task.state == TaskState::waiting && options.why_it_waits)
-    view.reason = engine::why_waits(state, task).words;
+    view.reason =
+        (options.reasons == nullptr ? engine::why_waits(state, task) : options.reasons->of(task))
+            .words;
   if (task.leases.empty()) return;
   LeaseRecord now_held;  // of all members together
   std::optional<double> share;
@@ -256,6 +258,11 @@ TenantView view_of(const engine::State& state, const Tenant& tenant) {
   if (spec.quota.memory) view.quota_memory = to_text(*spec.quota.memory);
   view.quota_tasks = spec.quota.tasks;
   view.quota_queued = spec.quota.queued;
+  if (spec.quota.devices) view.quota_devices = decimal_text(spec.quota.devices->value, 3);
+  if (spec.quota.longest) view.quota_longest = to_text(*spec.quota.longest);
+  if (!spec.quota.cohort.empty()) view.cohort = spec.quota.cohort;
+  if (spec.quota.borrow) view.borrow_percent = decimal_text(spec.quota.borrow->value, 2);
+  if (spec.quota.lend) view.lend_percent = decimal_text(spec.quota.lend->value, 2);
   view.ce_used = to_text(tenant.ce_used);
   view.tasks_running = tenant.tasks_running;
   view.tasks_waiting = tenant.tasks_waiting;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "api/backend.hpp"
+#include "api/money_types.hpp"
 #include "api/types.hpp"
 #include "engine/queries.hpp"
 #include "engine/state.hpp"
@@ -20,7 +21,8 @@ QuoteView view_of(const engine::Quote& quote, const std::string& tenant);
 // What is known of a live lease, by its id.
 using LiveLookup = std::function<std::optional<LeaseLive>(LeaseId)>;
 struct TaskViewOptions {
-  bool why_it_waits = true;  // costs a look at the queue
+  bool why_it_waits = true;                // costs a look at the queue
+  engine::WaitReasons* reasons = nullptr;  // of the same state, where several are shown
 };
 // `record` as the history has it, with what the state knows better of a live task.
 TaskView view_of(const engine::State& state, Instant now, const TaskRecord& record,

@@ -42,6 +42,10 @@ struct ChangeTenant {
 struct PublishRateCard {
   RateCard card;  // id is given by the engine; effective_from 0: from the decision on
 };
+// Queues that are no longer listed are closed, not removed.
+struct SetScheduling {
+  SchedulingSettings settings;
+};
 struct TopUp {
   TenantId tenant;
   Money amount;
@@ -106,8 +110,9 @@ struct ReportStarted {
   Instant started_at;
   bool advisory = false;  // no sandbox holds the guard on the task
 };
+// refused: the program cannot be run, there or anywhere. unable: the node could not start it now.
 // limit: its node stopped it at the run time limit, since no daemon did.
-BOOST_DEFINE_ENUM_CLASS(AttemptEnd, exited, refused, lost, limit)
+BOOST_DEFINE_ENUM_CLASS(AttemptEnd, exited, refused, lost, limit, unable)
 struct ReportEnded {
   LeaseId lease;
   Epoch epoch;
@@ -133,15 +138,28 @@ struct ReportShortfall {
 };
 
 // What the loop asks of itself.
-struct SchedulePass {};  // one placement at most; repeat while it gives events
-struct TimePassed {};    // one due timer at most; repeat while it gives events
-struct EndLost {};       // one lease on a lost device at most; repeat while it gives events
+// Some decisions of the scheduler at most; repeat while it gives events. `beyond`: by queue, where
+// the last one went no further (Decision::beyond).
+struct PassMark {
+  std::uint32_t queue = 0;
+  std::int64_t tier = 0;
+  double key = 0;
+  double second_key = 0;
+  Instant arrival;
+  TaskId task;
+};
+struct SchedulePass {
+  std::vector<PassMark> beyond;
+};
+struct TimePassed {};  // one due timer at most; repeat while it gives events
+struct EndLost {};     // one lease on a lost device at most; repeat while it gives events
 
-using Command = std::variant<AttachNode, AttachDevice, ReportDeviceHealth, DrainDevice,
-                             CreateTenant, ChangeTenant, PublishRateCard, TopUp, IssueInvoice,
-                             SubmitTask, StopTask, PauseTask, ResumeTask, ReportStarted,
-                             ReportEnded, SchedulePass, TimePassed, EndLost, CreditInvoice,
-                             SetBudget, RemoveBudget, AnswerBudget, BuyCommitment, ReportShortfall>;
+using Command =
+    std::variant<AttachNode, AttachDevice, ReportDeviceHealth, DrainDevice, CreateTenant,
+                 ChangeTenant, PublishRateCard, TopUp, IssueInvoice, SubmitTask, StopTask,
+                 PauseTask, ResumeTask, ReportStarted, ReportEnded, SchedulePass, TimePassed,
+                 EndLost, SetScheduling, CreditInvoice, SetBudget, RemoveBudget, AnswerBudget,
+                 BuyCommitment, ReportShortfall>;
 
 // An idempotency key with its owner; empty key: none was sent.
 struct RequestKey {

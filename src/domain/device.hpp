@@ -80,9 +80,16 @@ struct Node {
   // What active leases hold.
   MilliCpu cpu_used;
   Mebibytes memory_used;
+  // Starts in a row that it was not able to make; after a few of them it is marked, and gets no
+  // lease until then. 0: not marked.
+  std::int64_t failures = 0;
+  Instant marked_until;
+
+  bool marked() const { return marked_until != Instant{}; }
 };
 BOOST_DESCRIBE_STRUCT(Node, (),
-                      (id, name, region, labels, cpu, memory, devices, cpu_used, memory_used))
+                      (id, name, region, labels, cpu, memory, devices, cpu_used, memory_used,
+                       failures, marked_until))
 
 // "n1/0": node name and index, how people point at a device besides its UUID.
 std::string device_name(const Node& node, const Device& device);

@@ -14,6 +14,7 @@
 #include "domain/lease.hpp"
 #include "domain/ledger.hpp"
 #include "domain/rate.hpp"
+#include "domain/scheduling.hpp"
 #include "domain/task.hpp"
 #include "domain/tenant.hpp"
 
@@ -64,14 +65,14 @@ struct DeviceDrainChanged {
 BOOST_DESCRIBE_STRUCT(DeviceDrainChanged, (), (device, draining))
 
 struct TenantCreated {
-  LOAM_EVENT("tenant_created", 1)
+  LOAM_EVENT("tenant_created", 2)
   TenantId tenant;
   TenantSpec spec;
 };
 BOOST_DESCRIBE_STRUCT(TenantCreated, (), (tenant, spec))
 
 struct TenantChanged {
-  LOAM_EVENT("tenant_changed", 1)
+  LOAM_EVENT("tenant_changed", 2)
   TenantId tenant;
   TenantSpec spec;
 };
@@ -83,6 +84,21 @@ struct RateCardPublished {
 };
 BOOST_DESCRIBE_STRUCT(RateCardPublished, (), (card))
 
+// It gets no leases until then, or does again (0).
+struct NodeMarked {
+  LOAM_EVENT("node_marked", 1)
+  NodeId node;
+  Instant until;
+  std::string reason;
+};
+BOOST_DESCRIBE_STRUCT(NodeMarked, (), (node, until, reason))
+
+struct SchedulingSet {
+  LOAM_EVENT("scheduling_set", 1)
+  SchedulingSettings settings;
+};
+BOOST_DESCRIBE_STRUCT(SchedulingSet, (), (settings))
+
 struct TransactionPosted {
   LOAM_EVENT("transaction_posted", 1)
   Transaction transaction;
@@ -90,7 +106,7 @@ struct TransactionPosted {
 BOOST_DESCRIBE_STRUCT(TransactionPosted, (), (transaction))
 
 struct TaskAccepted {
-  LOAM_EVENT("task_accepted", 1)
+  LOAM_EVENT("task_accepted", 2)
   TaskId task;
   TenantId tenant;
   TaskSpec spec;
@@ -115,6 +131,42 @@ struct LeaseGranted {
 BOOST_DESCRIBE_STRUCT(LeaseGranted, (),
                       (lease, task, epoch, rank, slices, cpu, host_memory, ce, billable_ce,
                        isolation, purchase_model))
+
+// A start that the scheduler promises a waiting task. leaving: others were asked to leave the place
+// for it, so nobody else takes it.
+struct PromisedSlice {
+  DeviceId device;
+  MilliDevice share;
+  Mebibytes memory;
+  MilliCe ce;
+
+  friend bool operator==(const PromisedSlice&, const PromisedSlice&) = default;
+};
+BOOST_DESCRIBE_STRUCT(PromisedSlice, (), (device, share, memory, ce))
+struct PromisedMember {
+  std::vector<PromisedSlice> slices;
+  NodeId node;
+  MilliCpu cpu;
+  Mebibytes host_memory;
+
+  friend bool operator==(const PromisedMember&, const PromisedMember&) = default;
+};
+BOOST_DESCRIBE_STRUCT(PromisedMember, (), (slices, node, cpu, host_memory))
+struct TaskPromised {
+  LOAM_EVENT("task_promised", 1)
+  TaskId task;
+  Instant start;
+  bool leaving = false;
+  std::vector<PromisedMember> members;  // by rank
+};
+BOOST_DESCRIBE_STRUCT(TaskPromised, (), (task, start, leaving, members))
+
+// It is off: it cannot be kept, or need not be.
+struct PromiseDropped {
+  LOAM_EVENT("promise_dropped", 1)
+  TaskId task;
+};
+BOOST_DESCRIBE_STRUCT(PromiseDropped, (), (task))
 
 struct AttemptStarted {
   LOAM_EVENT("attempt_started", 1)
@@ -150,7 +202,8 @@ struct LeaseEnded {
 BOOST_DESCRIBE_STRUCT(LeaseEnded, (), (lease, ended_at, device_time, memory_peak, verdict))
 
 // Back in the queue.
-BOOST_DEFINE_ENUM_CLASS(RequeueCause, resumed, lost, preempted)
+// unable: its node could not start it; tried again later.
+BOOST_DEFINE_ENUM_CLASS(RequeueCause, resumed, lost, preempted, unable)
 struct TaskRequeued {
   LOAM_EVENT("task_requeued", 1)
   TaskId task;
@@ -310,8 +363,9 @@ using Event =
                  LeaseGranted, AttemptStarted, StopRequested, UsageRated, LeaseEnded, TaskRequeued,
                  TaskPaused, TaskFinished, InvoiceIssued, RequestRecorded, RequestsForgotten,
                  CreditNoteIssued, SpotPriceMoved, HoldsReviewed, BudgetSet, BudgetRemoved,
-                 BudgetNoticed, BudgetApproved, CommitmentBought, CommitmentCharged,
-                 CommitmentEnded, UseCovered, ShortfallCredited>;
+                 BudgetNoticed, BudgetApproved, SchedulingSet, TaskPromised, PromiseDropped,
+                 NodeMarked, CommitmentBought, CommitmentCharged, CommitmentEnded, UseCovered,
+                 ShortfallCredited>;
 
 // Who caused an event: the issuer vouches for the subject ("socket" + "uid:0", "token" + "ci").
 struct Actor {

@@ -41,6 +41,15 @@ bj::object* object_in(bj::object& of, const char* member) {
   return found != nullptr && found->is_object() ? &found->get_object() : nullptr;
 }
 
+// Quotas counted neither devices nor lengths, and no tenant lent.
+void lift_quota(bj::object& event) {
+  bj::object* spec = object_in(event, "spec");
+  bj::object* quota = spec == nullptr ? nullptr : object_in(*spec, "quota");
+  if (quota == nullptr) return;
+  const bj::value whole = json::write(Quota{});
+  for (const auto& [name, value] : whole.get_object()) quota->emplace(name, value);
+}
+
 // What version 1 of a type did not have yet gets what was true then. What is not there at all is
 // left to the reader, which names it.
 template <class T>
@@ -49,6 +58,15 @@ void lift_from_1(bj::object&, const T*) {}
 void lift_from_1(bj::object& event, const RateCardPublished*) {
   if (bj::object* card = object_in(event, "card"))
     card->emplace("terms", json::write(PriceTerms{}));
+}
+void lift_from_1(bj::object& event, const TenantCreated*) {
+  lift_quota(event);
+}
+void lift_from_1(bj::object& event, const TenantChanged*) {
+  lift_quota(event);
+}
+void lift_from_1(bj::object& event, const TaskAccepted*) {
+  if (bj::object* spec = object_in(event, "spec")) spec->emplace("queue", "");
 }
 void lift_from_1(bj::object& event, const LeaseGranted*) {
   event.emplace("purchase_model", "on_demand");

@@ -4,6 +4,7 @@
 // Heavy to compile: include it in .cpp files only. Pure.
 #pragma once
 
+#include <array>
 #include <boost/describe/bases.hpp>
 #include <boost/describe/enum_from_string.hpp>
 #include <boost/describe/enum_to_string.hpp>
@@ -173,6 +174,8 @@ template <class T>
 bj::value write(const std::optional<T>& value);
 template <class T>
 bj::value write(const std::vector<T>& values);
+template <class T, std::size_t count>
+bj::value write(const std::array<T, count>& values);
 template <class T>
 bj::value write(const std::shared_ptr<const T>& value);
 template <class T>
@@ -186,6 +189,8 @@ template <class T>
 bool read(const bj::value& json, std::optional<T>& out, Reader& reader);
 template <class T>
 bool read(const bj::value& json, std::vector<T>& out, Reader& reader);
+template <class T, std::size_t count>
+bool read(const bj::value& json, std::array<T, count>& out, Reader& reader);
 template <class T>
 bool read(const bj::value& json, std::shared_ptr<const T>& out, Reader& reader);
 template <class T>
@@ -292,6 +297,24 @@ bool read(const bj::value& json, std::vector<T>& out, Reader& reader) {
   for (const bj::value& element : json.get_array()) {
     const Descent descent(reader, std::to_string(out.size()));
     if (!read(element, out.emplace_back(), reader)) return false;
+  }
+  return true;
+}
+
+template <class T, std::size_t count>
+bj::value write(const std::array<T, count>& values) {
+  bj::array array;
+  array.reserve(count);
+  for (const T& value : values) array.push_back(write(value));
+  return array;
+}
+template <class T, std::size_t count>
+bool read(const bj::value& json, std::array<T, count>& out, Reader& reader) {
+  if (!json.is_array() || json.get_array().size() != count)
+    return reader.fail("is not a list of " + std::to_string(count));
+  for (std::size_t i = 0; i < count; ++i) {
+    const Descent descent(reader, std::to_string(i));
+    if (!read(json.get_array()[i], out[i], reader)) return false;
   }
   return true;
 }

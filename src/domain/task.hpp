@@ -4,6 +4,7 @@
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -87,6 +88,7 @@ struct TaskSpec {
   PurchaseModel purchase_model = PurchaseModel::on_demand;
   Tariff tariff = Tariff::flat;
   std::string service_class = "standard";
+  std::string queue;                       // empty: the pool's first
   Duration limit = Duration::hours(1);     // longest run time, all attempts together
   Duration grace = Duration::seconds(30);  // between the notice and the kill
   std::int64_t restarts_max = 0;           // after the loss of a device or node
@@ -96,12 +98,13 @@ struct TaskSpec {
 BOOST_DESCRIBE_STRUCT(TaskSpec, (),
                       (name, command, image, working_directory, mounts, environment, secrets, ports,
                        deadline, recurrence, segments, gang, request, attribution, purchase_model,
-                       tariff, service_class, limit, grace, restarts_max))
+                       tariff, service_class, queue, limit, grace, restarts_max))
 
 BOOST_DEFINE_ENUM_CLASS(TaskState, waiting, starting, running, stopping, paused, finished)
 // How a finished task ended.
+// unable: no node was able to start it.
 BOOST_DEFINE_ENUM_CLASS(TaskOutcome, none, succeeded, failed, stopped, limit_reached, refused,
-                        device_lost)
+                        device_lost, unable)
 
 // Why the engine asked an attempt to stop. gang: another member of its gang ended badly.
 BOOST_DEFINE_ENUM_CLASS(StopReason, none, by_tenant, paused, limit, device_lost, funds, preempted,
@@ -118,11 +121,12 @@ struct AttemptVerdict {
 };
 BOOST_DESCRIBE_STRUCT(AttemptVerdict, (), (outcome, stopping, exit_code, reason))
 
-// A task that has not finished. Finished tasks leave the state for the projections.
+// A task that has not finished. Finished tasks leave the state for the projections. The spec never
+// changes, and is shared: a snapshot of the state copies pointers, not strings.
 struct Task {
   TaskId id;
   TenantId tenant;
-  TaskSpec spec;
+  std::shared_ptr<const TaskSpec> spec;
   TaskState state = TaskState::waiting;
   Instant submitted_at;
   // Of the live attempts, by rank; none while waiting or paused. They share one epoch.
@@ -135,11 +139,13 @@ struct Task {
   AttemptVerdict verdict;             // of this round's first attempt that did not succeed, if any
   std::int64_t losses = 0;            // rounds ended by the loss of a device
   std::vector<Instant> preempted_at;  // the last ones, oldest first
+  std::int64_t failures = 0;          // starts in a row that a node was not able to make
   Money held;                         // what is set aside for it now
   Money charged;                      // so far
 };
 BOOST_DESCRIBE_STRUCT(Task, (),
                       (id, tenant, spec, state, submitted_at, leases, epoch, members_up, run_time,
-                       attempt_time, round_run, verdict, losses, preempted_at, held, charged))
+                       attempt_time, round_run, verdict, losses, preempted_at, failures, held,
+                       charged))
 
 }  // namespace loam

@@ -8,6 +8,7 @@
 
 #include "base/money.hpp"
 #include "base/quantity.hpp"
+#include "base/time.hpp"
 #include "domain/ids.hpp"
 
 namespace loam {
@@ -21,10 +22,17 @@ struct Quota {
   std::optional<Mebibytes> memory;     // device memory, likewise
   std::optional<std::int64_t> tasks;   // running at once
   std::optional<std::int64_t> queued;  // waiting at once
+  std::optional<MilliDevice> devices;  // parts of devices held by running tasks at once
+  std::optional<Duration> longest;     // the longest time limit of a task
+  // Tenants of one cohort use what the others leave idle of theirs; empty: none.
+  std::string cohort;
+  std::optional<BasisPoints> borrow;  // at most, of its own quota beyond it; absent: what there is
+  std::optional<BasisPoints> lend;    // at most, of its own quota; absent: all of it
 
   friend bool operator==(const Quota&, const Quota&) = default;
 };
-BOOST_DESCRIBE_STRUCT(Quota, (), (ce, memory, tasks, queued))
+BOOST_DESCRIBE_STRUCT(Quota, (),
+                      (ce, memory, tasks, queued, devices, longest, cohort, borrow, lend))
 
 struct TenantSpec {
   std::string name;  // lower-case letters, digits, '-'; unique

@@ -206,9 +206,9 @@ void add_pieces(CommitmentBook& book, const UsageRecord& record, const Lease& le
     piece.net = record.net;
     piece.length = record.length();
     piece.key.kind = InvoiceLineKind::covered;
-    piece.key.project = task.spec.attribution.project;
-    piece.key.environment = task.spec.attribution.environment;
-    piece.key.model = task.spec.attribution.model;
+    piece.key.project = task.spec->attribution.project;
+    piece.key.environment = task.spec->attribution.environment;
+    piece.key.model = task.spec->attribution.model;
     piece.key.purchase_model = PurchaseModel::commitment;
     piece.key.tariff = record.tariff;
     piece.key.window = record.window;
@@ -356,7 +356,7 @@ void note_use(State& state, const UsageRecord& record, const Lease& lease, const
   if (found == state.commitment_books.end()) return;
   // The standard class is what a commitment is priced for; a price per task has no time to cover.
   const bool covers = record.purchase_model == PurchaseModel::on_demand &&
-                      task.spec.service_class == "standard" && record.tasks == 0;
+                      task.spec->service_class == "standard" && record.tasks == 0;
   if (!covers || record.from == record.to) return;
   CommitmentBook& book = found->second;
   if (record.to < record.from) {

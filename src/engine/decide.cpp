@@ -14,7 +14,7 @@ Decision decide(const State& state, Instant now, const Command& command, const R
   if (key.key.empty()) return decide(state, now, command);
   if (const auto found = state.requests.find({key.scope, key.key}); found != state.requests.end()) {
     const RecordedRequest& first = found->second;
-    if (first.fingerprint == key.fingerprint) return {{}, first.subject, std::nullopt};
+    if (first.fingerprint == key.fingerprint) return {{}, first.subject, std::nullopt, {}};
     return Draft::rejected({RejectCode::key_reused,
                             "the idempotency key '" + key.key +
                                 "' was used for another request at " + to_text(first.at),

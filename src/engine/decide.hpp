@@ -15,6 +15,9 @@ struct Decision {
   std::vector<Event> events;     // empty: nothing changes
   std::string subject;           // what was made or touched: "t17"
   std::optional<Reject> reject;  // then there are no events
+  // Of a scheduling pass that was cut short: where the next one goes on; none where it went
+  // through.
+  std::vector<PassMark> beyond;
 };
 
 // Requires `now` not before state.now. Cost: logarithmic in what is alive, independent of the

@@ -22,52 +22,8 @@ Decision stale(LeaseId id) {
   return Draft::rejected({RejectCode::stale_epoch, "the lease " + id.text() + " is over", {}});
 }
 
-// Tries one task on `places`, one a member; true when the draft now holds its leases.
-bool grant(Draft& draft, const Task& task, const std::vector<schedule::UnitPlacement>& places) {
-  const State& state = draft.state();
-  const Tenant& tenant = state.tenant(task.tenant);
-  if (state.budgets.holds_back(tenant.id, task.spec.attribution, draft.now())) return false;
-  const billing::PriceTable* table = state.rates.at(tenant.spec.currency, draft.now());
-  LOAM_ASSERT(table != nullptr);  // there was one at submission
-  const Duration rest = task.spec.limit - task.run_time;
-  Money needed = Money::zero(tenant.spec.currency);
-  for (const schedule::UnitPlacement& place : places) {
-    const Bought unit = bought({place});
-    needed += most_it_costs(state, draft.now(), tenant, task.spec,
-                            billing::billable_ce(unit.ce, unit.memory, table->card()), rest);
-  }
-  if (needed > task.held) {
-    // A dearer card or device than at submission: set the difference aside too, or leave it
-    // waiting.
-    const Money more = needed - task.held;
-    if (more > available(state, tenant.id)) return false;
-    draft.add(TransactionPosted{
-        billing::hold(TransactionId{draft.next().transaction++}, tenant.id, task.id, more)});
-  }
-  std::int64_t rank = 0;
-  for (const schedule::UnitPlacement& place : places) {
-    const Bought unit = bought({place});
-    LeaseGranted granted;
-    granted.lease = LeaseId{draft.next().lease++};
-    granted.task = task.id;
-    granted.epoch = Epoch{task.epoch.value + 1};
-    granted.rank = rank++;
-    for (const schedule::Placement& slice : place.slices)
-      granted.slices.push_back({slice.device, slice.share, slice.memory});
-    granted.isolation = isolation_of(place);
-    granted.purchase_model = model_now(state, draft.now(), tenant, task.spec, unit.ce);
-    granted.cpu = place.hosts.front().cpu;
-    granted.host_memory = place.hosts.front().memory;
-    granted.ce = unit.ce;
-    granted.billable_ce = billing::billable_ce(unit.ce, unit.memory, table->card());
-    draft.add(std::move(granted));
-  }
-  draft.subject(task.id.text());
-  return true;
-}
-
 Instant run_limit_at(const Task& task, Instant started_at) {
-  return started_at + (task.spec.limit - task.run_time);
+  return started_at + (task.spec->limit - task.run_time);
 }
 
 AttemptStarted started_event(const Lease& lease, const Task& task, Instant started_at,
@@ -89,6 +45,8 @@ AttemptVerdict verdict_on(const Lease& lease, const Ending& ending) {
   // What was asked to stop before a node tried it is stopped, whatever the node says.
   if (ending.end == AttemptEnd::refused && lease.stopping == StopReason::none)
     return verdict(TaskOutcome::refused, ending.reason);
+  if (ending.end == AttemptEnd::unable && lease.stopping == StopReason::none)
+    return verdict(TaskOutcome::unable, ending.reason);
   switch (lease.stopping) {
     case StopReason::by_tenant:
       return verdict(TaskOutcome::stopped, "stopped by its tenant");
@@ -113,16 +71,26 @@ AttemptVerdict verdict_on(const Lease& lease, const Ending& ending) {
   return verdict(TaskOutcome::failed, ending.reason);
 }
 
+// A start that a node is not able to make is tried so often, further and further apart, before the
+// task is given up: with waits of 5 s to 10 minutes that is a good hour.
+constexpr std::int64_t failures_max = 12;
+
 // What becomes of a task whose last live attempt has ended: `run_time` is that of all its rounds,
 // `held` what is still set aside.
 void settle_task(Draft& draft, const Task& task, AttemptVerdict verdict, Duration run_time,
                  Money held) {
   // With its limit used up a task has no run time left to come back for.
-  const bool used_up = run_time >= task.spec.limit;
+  const bool used_up = run_time >= task.spec->limit;
   const bool lost =
       verdict.outcome == TaskOutcome::device_lost && verdict.stopping == StopReason::none;
   const bool preempted = verdict.stopping == StopReason::preempted;
-  if (!used_up && (preempted || (lost && task.losses < task.spec.restarts_max))) {
+  const bool unable =
+      verdict.outcome == TaskOutcome::unable && verdict.stopping == StopReason::none;
+  if (!used_up && unable && task.failures < failures_max) {
+    draft.add(TaskRequeued{task.id, RequeueCause::unable, std::move(verdict.reason)});
+    return;
+  }
+  if (!used_up && (preempted || (lost && task.losses < task.spec->restarts_max))) {
     draft.add(TaskRequeued{task.id, preempted ? RequeueCause::preempted : RequeueCause::lost,
                            std::move(verdict.reason)});
     return;
@@ -172,13 +140,28 @@ Money book(Draft& draft, Lease& lease, Money& held, std::vector<UsageRecord> rec
   return whole - covered;
 }
 
+// A node that was not able to make so many starts in a row is left alone for 5 minutes, and twice
+// as long each time it then fails again, up to 40.
+constexpr std::int64_t node_failures_max = 3;
+constexpr Duration mark_first = Duration::minutes(5);
+constexpr std::int64_t mark_doublings_max = 3;
+
+void mark_node(Draft& draft, const Lease& lease, const std::string& reason) {
+  const State& state = draft.state();
+  const Node& node = state.node(state.device(lease.slices.front().device).node);
+  const std::int64_t beyond = node.failures + 1 - node_failures_max;
+  if (beyond < 0 || node.marked()) return;
+  const std::int64_t times = std::int64_t{1} << std::min(beyond, mark_doublings_max);
+  draft.add(NodeMarked{node.id, draft.now() + mark_first * times, reason});
+}
+
 }  // namespace
 
 Money meter(Draft& draft, Lease& lease, Money& held, Instant to) {
   const State& state = draft.state();
   const Tenant& tenant = state.tenant(lease.tenant);
   const billing::Payer payer = payer_of(tenant);
-  const billing::Terms terms = billing::terms_of(state.tasks.at(lease.task).spec, lease);
+  const billing::Terms terms = billing::terms_of(*state.tasks.at(lease.task).spec, lease);
   const billing::TierCounters& tiers = state.tiers_of(tenant.id);
   return book(draft, lease, held,
               to < lease.billed_until
@@ -191,7 +174,7 @@ namespace {
 // What an interrupted piece of spot costs is the card's rule.
 void give_back_interrupted(Draft& draft, Lease& lease, Money& held) {
   const State& state = draft.state();
-  const billing::Terms terms = billing::terms_of(state.tasks.at(lease.task).spec, lease);
+  const billing::Terms terms = billing::terms_of(*state.tasks.at(lease.task).spec, lease);
   book(draft, lease, held,
        billing::give_back_interrupted(lease, terms, payer_of(state.tenant(lease.tenant)),
                                       state.rates));
@@ -244,6 +227,7 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
   }
   const AttemptVerdict verdict = verdict_on(lease, ending);
   draft.add(LeaseEnded{lease.id, ended_at, ending.device_time, ending.memory_peak, verdict});
+  if (verdict.outcome == TaskOutcome::unable) mark_node(draft, lease, verdict.reason);
 
   const bool failed = verdict.outcome != TaskOutcome::succeeded;
   if (task.leases.size() > 1) {
@@ -282,26 +266,6 @@ Decision decide_on(const State& state, Instant now, const ReportEnded& asked) {
   return draft.done();
 }
 
-Decision decide_on(const State& state, Instant now, const SchedulePass&) {
-  Draft draft(state, now);
-  for (const auto& [id, tenant_id] : state.queue.heads()) {
-    const Task& task = state.tasks.at(id);
-    const DemandAnswer wanted = demand_of(state, task.spec);
-    if (wanted.reject) continue;
-    const auto places = find_places(state, wanted, task.spec.gang);
-    if (!places) {
-      // What no device in service could hold waits for one without holding up the others.
-      if (!state.pool.could_hold(wanted.demand)) continue;
-      break;  // first come, first served: what comes later does not overtake
-    }
-    // A tenant at its own limit holds nobody else back.
-    const Bought all = bought(*places);
-    if (over_quota(state.tenant(tenant_id), all.ce, all.memory)) continue;
-    if (grant(draft, task, *places)) break;
-  }
-  return draft.done();
-}
-
 // Its time is billed to the device's last sign of life.
 Decision decide_on(const State& state, Instant now, const EndLost&) {
   Draft draft(state, now);
@@ -332,6 +296,8 @@ Decision decide_on(const State& state, Instant now, const TimePassed&) {
     }
     if (count > 0) draft.add(RequestsForgotten{before});
   }
+  if (!state.marked.empty() && state.marked.begin()->first <= now)
+    draft.add(NodeMarked{state.marked.begin()->second, Instant{}, "tried again"});
   if (state.timers.empty() || state.timers.begin()->first > now) {
     if (draft.empty() && !settle_commitments(draft) && !review_holds(draft) && !move_spot(draft) &&
         !tell_budget(draft))

@@ -3,6 +3,7 @@
 
 #include "billing/accounts.hpp"
 #include "engine/decisions.hpp"
+#include "engine/scheduling.hpp"
 
 namespace loam::engine {
 namespace {
@@ -175,6 +176,28 @@ Decision decide_on(const State& state, Instant now, const PublishRateCard& asked
   Draft draft(state, now);
   draft.add(RateCardPublished{card});
   draft.subject(card.id.text());
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const SetScheduling& asked) {
+  if (auto reject = validate(asked.settings)) return Draft::rejected(std::move(*reject));
+  // Queues keep their numbers: those known come first, in their order, then the new ones.
+  SchedulingSettings settings = asked.settings;
+  settings.queues.clear();
+  std::vector<QueueSettings> fresh = asked.settings.queues;
+  for (QueueSettings queue : state.settings.queues) {
+    const auto named = std::find_if(fresh.begin(), fresh.end(), [&](const QueueSettings& other) {
+      return other.name == queue.name;
+    });
+    queue.closed = named == fresh.end();
+    settings.queues.push_back(queue.closed ? queue : *named);
+    if (!queue.closed) fresh.erase(named);
+  }
+  settings.queues.insert(settings.queues.end(), fresh.begin(), fresh.end());
+  if (auto reject = validate(settings)) return Draft::rejected(std::move(*reject));
+  Draft draft(state, now);
+  draft.subject("scheduling");
+  if (!(settings == state.settings)) draft.add(SchedulingSet{std::move(settings)});
   return draft.done();
 }
 

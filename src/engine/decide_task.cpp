@@ -4,6 +4,7 @@
 #include "billing/accounts.hpp"
 #include "engine/decisions.hpp"
 #include "engine/queries.hpp"
+#include "engine/scheduling.hpp"
 
 namespace loam::engine {
 namespace {
@@ -52,6 +53,7 @@ Decision decide_on(const State& state, Instant now, const SubmitTask& asked) {
                             "see the tenants with: loam tenant list"});
   }
   if (auto reject = validate(asked.spec)) return Draft::rejected(std::move(*reject));
+  if (auto reject = validate_queue(state, asked.spec)) return Draft::rejected(std::move(*reject));
   const Tenant& tenant = state.tenant(asked.tenant);
   const HoldAnswer needed = hold_for(state, now, tenant, asked.spec, Duration{0});
   if (needed.reject) return Draft::rejected(*needed.reject);
@@ -126,7 +128,7 @@ Decision decide_on(const State& state, Instant now, const ResumeTask& asked) {
                             "see its state with: loam show " + task->id.text()});
   }
   const Tenant& tenant = state.tenant(task->tenant);
-  const HoldAnswer needed = hold_for(state, now, tenant, task->spec, task->run_time);
+  const HoldAnswer needed = hold_for(state, now, tenant, *task->spec, task->run_time);
   if (needed.reject) return Draft::rejected(*needed.reject);
   if (needed.amount > available(state, tenant.id))
     return Draft::rejected(no_money(state, tenant, needed.amount));

@@ -15,11 +15,12 @@ class Draft {
   Instant now() const { return now_; }
   NextIds& next() { return next_; }
   void add(Event event) { decision_.events.push_back(std::move(event)); }
-  bool empty() const { return decision_.events.empty(); }
   void subject(std::string text) { decision_.subject = std::move(text); }
+  bool empty() const { return decision_.events.empty(); }
+  void beyond(std::vector<PassMark> marks) { decision_.beyond = std::move(marks); }
 
   Decision done() { return std::move(decision_); }
-  static Decision rejected(Reject reject) { return {{}, {}, std::move(reject)}; }
+  static Decision rejected(Reject reject) { return {{}, {}, std::move(reject), {}}; }
 
  private:
   const State& state_;
@@ -36,6 +37,7 @@ Decision decide_on(const State&, Instant, const DrainDevice&);
 Decision decide_on(const State&, Instant, const CreateTenant&);
 Decision decide_on(const State&, Instant, const ChangeTenant&);
 Decision decide_on(const State&, Instant, const PublishRateCard&);
+Decision decide_on(const State&, Instant, const SetScheduling&);
 Decision decide_on(const State&, Instant, const TopUp&);
 Decision decide_on(const State&, Instant, const IssueInvoice&);
 Decision decide_on(const State&, Instant, const CreditInvoice&);

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "engine/state.hpp"
-#include "engine/terms.hpp"
+#include "engine/scheduling.hpp"
 
 namespace loam::engine {
 namespace {
@@ -21,6 +20,11 @@ Lease& lease_of(State& state, LeaseId id) {
   const auto found = state.leases.find(id);
   LOAM_ASSERT(found != state.leases.end());
   return found->second;
+}
+
+Node& node_of(State& state, const Lease& lease) {
+  const NodeId node = state.device(lease.slices.front().device).node;
+  return state.nodes.at(node.value - 1);
 }
 
 Tenant& tenant_of(State& state, TenantId id) {
@@ -74,15 +78,15 @@ MilliCe ready_ce(const Device& device) {
 
 // What a waiting task wants of spot, in CE: what it asks, or its share of a device of the middle.
 void want_spot(State& state, const Task& task) {
-  const PurchaseModel model = task.spec.purchase_model;
+  const PurchaseModel model = task.spec->purchase_model;
   if (model != PurchaseModel::spot && model != PurchaseModel::hybrid) return;
-  const ResourceRequest& request = task.spec.request;
+  const ResourceRequest& request = task.spec->request;
   MilliCe each = request.ce.value_or(MilliCe{0});
   if (request.share && !state.devices.empty()) {
     const auto devices = static_cast<std::int64_t>(state.devices.size());
     each = MilliCe{state.market.ready.value / devices * request.share->value / whole_device.value};
   }
-  const MilliCe all = each * request.devices * task.spec.gang;
+  const MilliCe all = each * request.devices * task.spec->gang;
   state.market.wanted += all;
   state.spot_waiting[task.id] = all;
 }
@@ -94,15 +98,20 @@ void want_spot_no_more(State& state, TaskId id) {
   state.spot_waiting.erase(found);
 }
 
-void leave_queue(State& state, const Task& task) {
-  if (task.state != TaskState::waiting) return;
-  want_spot_no_more(state, task.id);
-  --tenant_of(state, task.tenant).tasks_waiting;
-  state.queue.remove(task.id, task.tenant);
+// Paused tasks are not the scheduler's.
+void leave_scheduler(State& state, const Task& task, Instant now, bool completed) {
+  if (task.state == TaskState::paused) return;
+  if (task.state == TaskState::waiting) {
+    want_spot_no_more(state, task.id);
+    --tenant_of(state, task.tenant).tasks_waiting;
+  }
+  state.scheduler.leaves(task.id, now, completed);
 }
 
 void begin_round(State& state, Task& task, Epoch epoch) {
   LOAM_ASSERT(task.state == TaskState::waiting && task.epoch < epoch);
+  want_spot_no_more(state, task.id);
+  --tenant_of(state, task.tenant).tasks_waiting;
   task.state = TaskState::starting;
   task.epoch = epoch;
   task.members_up = 0;
@@ -116,6 +125,7 @@ void apply(State& state, const Record&, const NodeAttached& event) {
   if (event.node.value > state.nodes.size()) state.nodes.emplace_back();
   Node& node = state.nodes[event.node.value - 1];
   node.id = event.node;
+  if (!node.name.empty()) count_capacity(state, node, -1);
   node.name = event.name;
   node.region = event.region;
   node.labels = event.labels;
@@ -123,6 +133,7 @@ void apply(State& state, const Record&, const NodeAttached& event) {
   node.memory = event.memory;
   state.node_by_name[event.name] = event.node;
   state.pool.refresh(figures_of(node));
+  count_capacity(state, node, +1);
 }
 
 void apply(State& state, const Record&, const DeviceAttached& event) {
@@ -138,12 +149,15 @@ void apply(State& state, const Record&, const DeviceAttached& event) {
   }
   Device& device = state.devices[place];
   state.market.ready -= ready_ce(device);
+  if (device.facts != nullptr) count_capacity(state, device, -1);
   device.facts = std::make_shared<const DeviceFacts>(event.facts);
   device.health = DeviceHealth::healthy;
   state.market.ready += ready_ce(device);
   state.lost_in_use.erase(device.id);
   state.device_by_uuid[event.facts.uuid] = event.device;
-  state.pool.refresh(device);
+  refresh_pool(state, device);
+  state.kinds.note(device.id, device.facts->type);
+  count_capacity(state, device, +1);
 }
 
 void apply(State& state, const Record&, const DeviceHealthChanged& event) {
@@ -158,7 +172,8 @@ void apply(State& state, const Record&, const DeviceHealthChanged& event) {
   } else {
     state.lost_in_use.erase(device.id);
   }
-  state.pool.refresh(device);
+  refresh_pool(state, device);
+  if (lost) forget_promises_on(state, device.id);
 }
 
 void apply(State& state, const Record&, const DeviceDrainChanged& event) {
@@ -166,7 +181,8 @@ void apply(State& state, const Record&, const DeviceDrainChanged& event) {
   state.market.ready -= ready_ce(device);
   device.draining = event.draining;
   state.market.ready += ready_ce(device);
-  state.pool.refresh(device);
+  refresh_pool(state, device);
+  if (event.draining) forget_promises_on(state, device.id);
 }
 
 void apply(State& state, const Record&, const TenantCreated& event) {
@@ -176,10 +192,39 @@ void apply(State& state, const Record&, const TenantCreated& event) {
   tenant.spec = event.spec;
   state.tenants.push_back(std::move(tenant));
   state.tenant_by_name[event.spec.name] = event.tenant;
+  apply_tenant(state, state.tenants.back());
 }
 
-void apply(State& state, const Record&, const TenantChanged& event) {
-  tenant_of(state, event.tenant).spec = event.spec;
+void apply(State& state, const Record& record, const TenantChanged& event) {
+  Tenant& tenant = tenant_of(state, event.tenant);
+  const bool same = tenant.spec.quota == event.spec.quota;
+  tenant.spec = event.spec;
+  apply_tenant(state, tenant);
+  if (same) return;
+  // What a task takes was settled within the quota as it was: for those that have not run yet it is
+  // settled anew.
+  for (const auto& [id, task] : state.tasks) {
+    if (task.tenant != tenant.id || task.state != TaskState::waiting || task.epoch.value > 0)
+      continue;
+    const Instant arrival = state.scheduler.standing(id).job.arrival;
+    state.scheduler.leaves(id, record.at, false);
+    state.scheduler.arrives(job_of(state, task, arrival), record.at);
+  }
+}
+
+void apply(State& state, const Record&, const NodeMarked& event) {
+  Node& node = state.nodes.at(event.node.value - 1);
+  if (node.marked()) state.marked.erase({node.marked_until, node.id});
+  node.marked_until = event.until;
+  if (node.marked()) state.marked.insert({event.until, node.id});
+  for (const DeviceId id : node.devices) {
+    refresh_pool(state, state.device(id));
+    if (node.marked()) forget_promises_on(state, id);
+  }
+}
+
+void apply(State& state, const Record&, const SchedulingSet& event) {
+  apply_settings(state, event.settings);
 }
 
 void apply(State& state, const Record&, const RateCardPublished& event) {
@@ -210,7 +255,7 @@ void apply(State& state, const Record& record, const TransactionPosted& event) {
     if (posting.account.kind == AccountKind::revenue || posting.account.kind == AccountKind::tax)
       spent += posting.amount;
   }
-  const Attribution& who = task.spec.attribution;
+  const Attribution& who = task.spec->attribution;
   state.budgets.set_aside(task.id.text(), task.tenant, who, task.held, record.at);
   if (!spent.is_zero()) state.budgets.count(task.tenant, who, spent, record.at);
 }
@@ -219,14 +264,14 @@ void apply(State& state, const Record& record, const TaskAccepted& event) {
   Task task;
   task.id = event.task;
   task.tenant = event.tenant;
-  task.spec = event.spec;
+  task.spec = std::make_shared<const TaskSpec>(event.spec);
   task.submitted_at = record.at;
   Tenant& tenant = tenant_of(state, event.tenant);
   task.held = task.charged = Money::zero(tenant.spec.currency);
   ++tenant.tasks_waiting;
-  state.queue.add(event.task, event.tenant);
-  if (const DemandAnswer wanted = demand_of(state, event.spec); !wanted.reject)
-    state.pool.note_request(wanted.demand);
+  schedule::Job job = job_of(state, task, record.at);
+  state.pool.note_request(job.ask.demand);
+  state.scheduler.arrives(std::move(job), record.at);
   want_spot(state, task);
   state.tasks.emplace(event.task, std::move(task));
   state.next.task = event.task.value + 1;
@@ -235,10 +280,7 @@ void apply(State& state, const Record& record, const TaskAccepted& event) {
 void apply(State& state, const Record& record, const LeaseGranted& event) {
   Task& task = task_of(state, event.task);
   LOAM_ASSERT(event.rank == static_cast<std::int64_t>(task.leases.size()));
-  if (event.rank == 0) {
-    leave_queue(state, task);
-    begin_round(state, task, event.epoch);
-  }
+  if (event.rank == 0) begin_round(state, task, event.epoch);
   LOAM_ASSERT(task.state == TaskState::starting && task.epoch == event.epoch);
   const Currency currency = tenant_of(state, task.tenant).spec.currency;
   Lease lease;
@@ -260,6 +302,17 @@ void apply(State& state, const Record& record, const LeaseGranted& event) {
   hold_capacity(state, lease, +1);
   state.leases.emplace(event.lease, std::move(lease));
   state.next.lease = event.lease.value + 1;
+  if (event.rank + 1 == task.spec->gang)
+    state.scheduler.starts(task.id, record.at, place_of(state, task));
+}
+
+void apply(State& state, const Record& record, const TaskPromised& event) {
+  schedule::Promise promise{event.task, event.start, place_of(state, event.members)};
+  state.scheduler.is_promised(event.task, record.at, std::move(promise), event.leaving);
+}
+
+void apply(State& state, const Record&, const PromiseDropped& event) {
+  state.scheduler.forget_promise(event.task);
 }
 
 void apply(State& state, const Record&, const AttemptStarted& event) {
@@ -268,20 +321,27 @@ void apply(State& state, const Record&, const AttemptStarted& event) {
   lease.started_at = lease.billed_until = event.started_at;
   lease.stop_at = event.stop_at;
   lease.isolation = event.isolation;
+  node_of(state, lease).failures = 0;
   Task& task = task_of(state, lease.task);
   ++task.members_up;
   const bool all_up = task.members_up == static_cast<std::int64_t>(task.leases.size());
-  if (task.state == TaskState::starting && all_up) task.state = TaskState::running;
+  if (task.state == TaskState::starting && all_up) {
+    task.state = TaskState::running;
+    task.failures = 0;
+    state.scheduler.is_up(task.id, event.started_at);
+  }
   set_timer(state, Instant::never(), lease);
 }
 
-void apply(State& state, const Record&, const StopRequested& event) {
+void apply(State& state, const Record& record, const StopRequested& event) {
   Lease& lease = lease_of(state, event.lease);
   const Instant due = next_due(lease);
   lease.stopping = event.reason;
-  task_of(state, lease.task).state = TaskState::stopping;
+  Task& task = task_of(state, lease.task);
+  task.state = TaskState::stopping;
+  state.scheduler.is_stopping(task.id, record.at + grace_of(task, event.reason));
   if (!state.ending.empty())
-    std::erase_if(state.ending, [&](const auto& entry) { return entry.second == lease.task; });
+    std::erase_if(state.ending, [&](const auto& entry) { return entry.second == task.id; });
   set_timer(state, due, lease);
 }
 
@@ -296,7 +356,7 @@ void apply(State& state, const Record& record, const UsageRated& event) {
     state.tiers[usage.tenant].add(usage.purchase_model, usage.tier_month,
                                   static_cast<Int128>(usage.billable_ce.value) * usage.billed.ms);
   }
-  state.open_charges[usage.tenant].add(task_of(state, usage.task).spec.attribution, usage,
+  state.open_charges[usage.tenant].add(task_of(state, usage.task).spec->attribution, usage,
                                        state.card(usage.card).terms().taxes);
   state.next.usage = usage.id.value + 1;
 }
@@ -311,6 +371,7 @@ void apply(State& state, const Record&, const LeaseEnded& event) {
     task.round_run = std::max(task.round_run, ran);
     --task.members_up;
   }
+  if (event.verdict.outcome == TaskOutcome::unable) ++node_of(state, lease).failures;
   const bool failed = event.verdict.outcome != TaskOutcome::succeeded;
   if (failed && task.verdict.outcome == TaskOutcome::none) task.verdict = event.verdict;
   std::erase(task.leases, event.lease);
@@ -325,11 +386,26 @@ void apply(State& state, const Record&, const LeaseEnded& event) {
     state.timers.erase({due, lease.id});
   hold_capacity(state, lease, -1);
   state.leases.erase(event.lease);
+  if (!task.leases.empty()) state.scheduler.shrinks(task.id, place_of(state, task));
+}
+
+// How the scheduler learns of it.
+void come_back(State& state, const Task& task, RequeueCause cause, Instant now) {
+  schedule::Scheduler& scheduler = state.scheduler;
+  if (cause == RequeueCause::resumed) return scheduler.arrives(job_of(state, task, now), now);
+  if (cause == RequeueCause::unable) return scheduler.fails_to_start(task.id, now);
+  // All that was run counts against the limit; since it came, or was resumed, it has had this much.
+  const schedule::Standing& standing = scheduler.standing(task.id);
+  const Duration had = task.run_time - (task.spec->limit - *standing.job.limit);
+  const Duration kept = std::clamp(had, Duration{}, standing.served_at(now));
+  if (cause == RequeueCause::preempted) return scheduler.is_preempted(task.id, now, kept);
+  scheduler.comes_back(task.id, now, kept);
 }
 
 void apply(State& state, const Record& record, const TaskRequeued& event) {
   Task& task = task_of(state, event.task);
   if (event.cause == RequeueCause::lost) ++task.losses;
+  if (event.cause == RequeueCause::unable) ++task.failures;
   if (event.cause == RequeueCause::preempted) {
     task.preempted_at.push_back(record.at);
     if (task.preempted_at.size() > preemptions_remembered)
@@ -338,7 +414,7 @@ void apply(State& state, const Record& record, const TaskRequeued& event) {
   task.state = TaskState::waiting;
   want_spot(state, task);
   ++tenant_of(state, task.tenant).tasks_waiting;
-  state.queue.add(task.id, task.tenant);
+  come_back(state, task, event.cause, record.at);
 }
 
 void apply(State& state, const Record&, const CreditNoteIssued& event) {
@@ -368,8 +444,8 @@ void apply(State& state, const Record& record, const BudgetSet& event) {
   const Result<void> added = state.budgets.add(budget);
   LOAM_ASSERT(added.ok());
   for (const auto& [id, task] : state.tasks) {
-    if (budget.scope.covers(task.tenant, task.spec.attribution) && !task.held.is_zero())
-      state.budgets.set_aside(id.text(), task.tenant, task.spec.attribution, task.held, record.at);
+    if (budget.scope.covers(task.tenant, task.spec->attribution) && !task.held.is_zero())
+      state.budgets.set_aside(id.text(), task.tenant, task.spec->attribution, task.held, record.at);
   }
 }
 
@@ -391,7 +467,7 @@ void apply(State& state, const Record&, const BudgetNoticed& event) {
     LOAM_ASSERT(id.has_value());
     const Task& task = task_of(state, *id);
     if (!task.leases.empty() && task.state != TaskState::stopping &&
-        state.budgets.ends(task.tenant, task.spec.attribution, notice.at))
+        state.budgets.ends(task.tenant, task.spec->attribution, notice.at))
       state.ending.insert({notice.budget, *id});
   }
 }
@@ -401,16 +477,18 @@ void apply(State& state, const Record&, const BudgetApproved& event) {
   std::erase_if(state.ending, [&](const auto& entry) { return entry.first == event.name; });
 }
 
-void apply(State& state, const Record&, const TaskPaused& event) {
+void apply(State& state, const Record& record, const TaskPaused& event) {
   Task& task = task_of(state, event.task);
-  leave_queue(state, task);
+  leave_scheduler(state, task, record.at, false);
   task.state = TaskState::paused;
 }
 
-void apply(State& state, const Record&, const TaskFinished& event) {
+void apply(State& state, const Record& record, const TaskFinished& event) {
   const Task& task = task_of(state, event.task);
   LOAM_ASSERT(task.leases.empty() && task.held.is_zero());
-  leave_queue(state, task);
+  const bool completed =
+      event.outcome == TaskOutcome::succeeded || event.outcome == TaskOutcome::failed;
+  leave_scheduler(state, task, record.at, completed);
   state.tasks.erase(event.task);
 }
 
@@ -477,6 +555,7 @@ void evolve(State& state, const Record& record) {
   std::visit([&](const auto& event) { apply(state, record, event); }, record.event);
   state.sequence = record.sequence;
   state.now = record.at;
+  state.scheduler.tick(record.at);
 }
 
 }  // namespace loam::engine

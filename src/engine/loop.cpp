@@ -30,6 +30,8 @@ int order_of(const Command& command) {
 
 const Actor loop_actor{"loam", "loop"};
 
+constexpr std::size_t passes_in_vain_max = 4;
+
 }  // namespace
 
 Loop::Loop(Clock& clock, Journal& journal, Executor& executor)
@@ -59,7 +61,7 @@ Result<void> Loop::recover() {
   // What was decided before the crash may not have happened: say it all again.
   for (const auto& [id, lease] : state_.leases) {
     if (lease.stopping != StopReason::none) {
-      const Duration grace = state_.tasks.at(lease.task).spec.grace;
+      const Duration grace = state_.tasks.at(lease.task).spec->grace;
       executor_.stop(state_, {lease.id, lease.epoch, lease.stopping, grace});
     } else if (!lease.started()) {
       executor_.launch(state_, {lease.id, lease.epoch, lease.task});
@@ -76,7 +78,7 @@ Decision Loop::apply(Instant now, const Command& command, const Actor& actor,
     if (const auto* stop = std::get_if<StopRequested>(&record.event)) {
       const Lease& lease = state_.leases.at(stop->lease);
       effects_.push_back(
-          StopEffect{lease.id, lease.epoch, stop->reason, state_.tasks.at(lease.task).spec.grace});
+          StopEffect{lease.id, lease.epoch, stop->reason, state_.tasks.at(lease.task).spec->grace});
     } else if (const auto* grant = std::get_if<LeaseGranted>(&record.event)) {
       effects_.push_back(LaunchEffect{grant->lease, grant->epoch, grant->task});
     }
@@ -91,9 +93,17 @@ void Loop::run_timers(Instant now) {
   }
 }
 
+// Passes that decide nothing are cut short too: a long queue is gone through in several, with
+// what else there is to do between.
 void Loop::run_passes(Instant now) {
-  while (!apply(now, SchedulePass{}, loop_actor, {}).events.empty()) {
+  for (std::size_t in_vain = 0; in_vain < passes_in_vain_max;) {
+    Decision decision = apply(now, SchedulePass{beyond_}, loop_actor, {});
+    if (!decision.events.empty()) continue;
+    beyond_ = std::move(decision.beyond);
+    ++in_vain;
+    if (beyond_.empty()) break;
   }
+  passed_at_ = now;
 }
 
 void Loop::run(std::vector<Submission> batch) {
@@ -155,7 +165,11 @@ void Loop::release() {
 
 Instant Loop::next_due() const {
   if (waiting_for_reports_) return Instant::never();
-  return engine::next_due(state_, std::max(clock_.now(), state_.now));
+  Instant due = engine::next_due(state_, std::max(clock_.now(), state_.now));
+  if (!state_.marked.empty()) due = std::min(due, state_.marked.begin()->first);
+  if (!beyond_.empty()) due = std::min(due, state_.now);  // more of the queue is to be looked at
+  // Time alone may let something start: a longer wait, the end of a protection or of a pause.
+  return std::min(due, state_.scheduler.look_again(std::max(state_.now, passed_at_)));
 }
 
 }  // namespace loam::engine

@@ -72,6 +72,8 @@ class Loop {
   Journal& journal_;
   Executor& executor_;
   State state_;
+  std::vector<PassMark> beyond_;  // where the last scheduling pass was cut short
+  Instant passed_at_;             // the last one that came to an end
   std::vector<Record> pending_;
   std::vector<Effect> effects_;
   std::vector<PendingAnswer> answers_;

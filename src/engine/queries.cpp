@@ -5,6 +5,7 @@
 #include "base/assert.hpp"
 #include "billing/quotes.hpp"
 #include "engine/decide.hpp"
+#include "engine/scheduling.hpp"
 #include "engine/terms.hpp"
 
 namespace loam::engine {
@@ -16,10 +17,14 @@ std::string room_words(const State& state, const schedule::Demand& demand) {
     const std::string name = device_name(state.node(device.node), device);
     if (device.draining) return name + " is draining";
     if (device.health == DeviceHealth::lost) return name + " is lost";
+    if (state.node(device.node).marked()) return name + " is on a node that fails to start tasks";
     return name + " has " + to_text(device.free()) + " of its share and " +
            to_text(device.memory_free()) + " free";
   }
-  if (!state.pool.could_hold(demand)) return "every device that could hold it is draining or lost";
+  if (!state.pool.could_hold(demand)) {
+    return "every device that could hold it is draining, lost or on a node that fails to start "
+           "tasks";
+  }
   return "no device has enough free share and memory at once";
 }
 
@@ -37,52 +42,87 @@ Money available(const State& state, TenantId tenant) {
   return state.accounts.balance(billing::wallet_of(tenant, spec.currency)) + spec.credit_limit;
 }
 
-WaitReason why_waits(const State& state, const Task& task) {
-  LOAM_ASSERT(task.state == TaskState::waiting);
-  const auto& heads = state.queue.heads();
-  if (heads.count({task.id, task.tenant}) == 0) {
-    for (const auto& [head, tenant] : heads) {
-      if (tenant == task.tenant)
-        return {WaitCode::behind, head, "behind " + head.text() + " of the same tenant"};
-    }
-  }
-  if (auto words = state.budgets.holds_back(task.tenant, task.spec.attribution, state.now))
-    return {WaitCode::budget, {}, std::move(*words)};
-  const DemandAnswer wanted = demand_of(state, task.spec);
-  if (wanted.reject) return {WaitCode::no_device, {}, wanted.reject->message};
-  if (kinds_for(state, wanted.demand).empty()) {
-    return {WaitCode::no_device, {}, "no healthy device could hold it now"};
-  }
+// Beyond so many lines of a queue a reason is of little use, and costs more than a command may.
+constexpr std::size_t lines_explained_max = 2'000;
+
+namespace {
+
+WaitReason reason_of(const State& state, const Task& task, const schedule::Wait& wait) {
+  using schedule::WaitCode;
+  WaitReason reason{schedule::code_text(wait), schedule::to_text(wait), wait.other};
   const Tenant& tenant = state.tenant(task.tenant);
-  const auto places = find_places(state, wanted, task.spec.gang);
-  if (!places) return {WaitCode::no_room, {}, room_words(state, wanted.demand)};
-  const Bought all = bought(*places);
-  if (auto words = over_quota(tenant, all.ce, all.memory))
-    return {WaitCode::quota, {}, std::move(*words)};
-  // There is room: either an earlier head of another tenant holds the queue, or money is short.
-  for (const auto& [head, owner] : heads) {
-    if (head == task.id) break;
-    const DemandAnswer ahead = demand_of(state, state.tasks.at(head).spec);
-    if (!ahead.reject && state.pool.could_hold(ahead.demand) &&
-        !find_places(state, ahead, state.tasks.at(head).spec.gang)) {
-      return {WaitCode::behind, head,
-              "behind " + head.text() + ", which came first and does not fit yet"};
-    }
+  const schedule::Ask& ask = state.scheduler.standing(task.id).job.ask;
+  switch (wait.code) {
+    case WaitCode::no_room:
+      reason.words = room_words(state, ask.demand);
+      break;
+    case WaitCode::never_fits:
+      reason.code = kinds_for(state, ask.demand).empty() ? "no_device" : "no_room";
+      reason.words = reason.code == "no_device" ? "no healthy device could hold it now"
+                                                : room_words(state, ask.demand);
+      break;
+    case WaitCode::quota_exceeded:
+      reason.code = "quota";
+      reason.words = "the quota of " + tenant.spec.name + ": it " + reason.words;
+      break;
+    case WaitCode::backing_off:
+      reason.words = "its node was not able to start it; it is tried again at " + to_text(wait.at);
+      break;
+    default:
+      break;
   }
-  if (const auto* table = state.rates.at(tenant.spec.currency, state.now)) {
-    Money needed = Money::zero(tenant.spec.currency);
-    for (const schedule::UnitPlacement& place : *places) {
-      const Bought unit = bought({place});
-      needed += most_it_costs(state, state.now, tenant, task.spec,
-                              billing::billable_ce(unit.ce, unit.memory, table->card()),
-                              task.spec.limit - task.run_time);
-    }
-    if (needed > task.held && needed - task.held > available(state, tenant.id)) {
-      return {
-          WaitCode::funds, {}, "the wallet of " + tenant.spec.name + " does not cover it any more"};
-    }
+  return reason;
+}
+
+bool cannot_pay(const State& state, const Task& task) {
+  const Tenant& tenant = state.tenant(task.tenant);
+  const auto* table = state.rates.at(tenant.spec.currency, state.now);
+  const schedule::Ask& ask = state.scheduler.standing(task.id).job.ask;
+  const schedule::PoolRoom room(state.pool, state.kinds);
+  const auto places = room.find(ask, 0);
+  if (table == nullptr || !places) return false;
+  Money needed = Money::zero(tenant.spec.currency);
+  for (const schedule::UnitPlacement& place : *places) {
+    const Bought unit = bought({place});
+    needed += most_it_costs(state, state.now, tenant, *task.spec,
+                            billing::billable_ce(unit.ce, unit.memory, table->card()),
+                            task.spec->limit - task.run_time);
   }
-  return {WaitCode::starting, {}, "about to start"};
+  return needed > task.held && needed - task.held > available(state, tenant.id);
+}
+
+}  // namespace
+
+void WaitReasons::look() {
+  looked_ = true;
+  const schedule::PoolRoom room(state_.pool, state_.kinds);
+  schedule::Scheduler::PassLimits limits;
+  limits.turns_max = lines_explained_max;
+  limits.ends_max = 256;
+  limits.victims_max = 512;
+  limits.victim_tries_max = 64;
+  schedule::Pass pass = state_.scheduler.pass(state_.now, room, limits);
+  for (auto& [line, wait] : pass.waits) waits_.emplace(line, std::move(wait));
+}
+
+WaitReason WaitReasons::of(const Task& task) {
+  LOAM_ASSERT(task.state == TaskState::waiting);
+  if (auto words = state_.budgets.holds_back(task.tenant, task.spec->attribution, state_.now))
+    return {"budget", std::move(*words), {}};
+  if (!looked_) look();
+  const auto found = waits_.find(state_.scheduler.line(task.id));
+  if (found != waits_.end()) return reason_of(state_, task, found->second);
+  if (cannot_pay(state_, task)) {
+    const std::string& name = state_.tenant(task.tenant).spec.name;
+    return {"funds", "the wallet of " + name + " does not cover it any more", {}};
+  }
+  if (waits_.size() >= lines_explained_max)
+    return {"behind", "behind more than a thousand others", {}};
+  return {"starting", "about to start", {}};
+}
+
+WaitReason why_waits(const State& state, const Task& task) {
+  return WaitReasons(state).of(task);
 }
 
 namespace {
@@ -140,6 +180,7 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
                    "see the tenants with: loam tenant list"}};
   }
   if (auto reject = validate(spec)) return {{}, reject};
+  if (auto reject = validate_queue(state, spec)) return {{}, reject};
   const Tenant& tenant = state.tenant(tenant_id);
   const HoldAnswer hold = hold_for(state, now, tenant, spec, Duration{0});
   if (hold.reject) return {{}, hold.reject};
@@ -177,16 +218,18 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
   quote.purchase_model = spec.purchase_model;
   quote.tariff = spec.tariff;
   quote.service_class = spec.service_class;
-  // First come, first served: whoever waits already is tried before.
-  const bool first = state.queue.empty();
-  const auto quota_words = over_quota(tenant, all.ce, all.memory);
-  quote.starts_now = now_at.has_value() && first && !quota_words;
-  if (quota_words) {
-    quote.waits_for = *quota_words;
+  // Whoever waits already may be tried before.
+  const std::size_t waiting = state.scheduler.waiting();
+  const bool first = waiting == 0;
+  const auto shortfall = state.scheduler.quotas().check(
+      tenant_id, amounts_on(spec, demand, now_at ? slice : fits.front().needs), spec.limit);
+  quote.starts_now = now_at.has_value() && first && !shortfall;
+  if (shortfall) {
+    quote.waits_for = "the quota of " + tenant.spec.name + ": it " + schedule::to_text(*shortfall);
   } else if (!now_at) {
     quote.waits_for = room_words(state, demand);
   } else if (!first) {
-    quote.waits_for = std::to_string(state.queue.size()) + " tasks wait already";
+    quote.waits_for = std::to_string(waiting) + " tasks wait already";
   }
   return {quote, {}};
 }
@@ -199,7 +242,7 @@ LiveCost live_cost(const State& state, Instant now, const Task& task) {
     if (!lease.started()) continue;
     cost.run_time += now - lease.started_at;
     for (const UsageRecord& record :
-         billing::rate_until(lease, billing::terms_of(task.spec, lease), payer, state.rates,
+         billing::rate_until(lease, billing::terms_of(*task.spec, lease), payer, state.rates,
                              state.tiers_of(task.tenant), now))
       cost.net += record.net;
   }

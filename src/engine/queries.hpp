@@ -1,6 +1,7 @@
 // Questions about the state: quotes, live cost, why a task waits. Pure; none changes anything.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -56,13 +57,29 @@ struct QuoteAnswer {
 QuoteAnswer quote(const State& state, Instant now, TenantId tenant, const TaskSpec& spec,
                   std::optional<Duration> expected = std::nullopt);
 
-enum class WaitCode { starting, no_room, behind, quota, no_device, funds, budget };
 struct WaitReason {
-  WaitCode code = WaitCode::starting;
-  TaskId behind;      // the task ahead, for `behind`
+  std::string code;   // "no_room", "would_delay(t7)", …: stable, for scripts
   std::string words;  // for people
+  TaskId other;       // whom the code names, if anybody
 };
-// Why a waiting task waits. Requires a waiting task.
+
+// Why tasks wait: one look at all queues, made when it is first asked for. The state must outlive
+// it and not change. O(waiting lines) once, within a bound, then O(log tasks) each.
+class WaitReasons {
+ public:
+  explicit WaitReasons(const State& state) : state_(state) {}
+
+  // Requires a waiting task.
+  WaitReason of(const Task& task);
+
+ private:
+  void look();
+
+  const State& state_;
+  bool looked_ = false;
+  std::map<const schedule::Line*, schedule::Wait> waits_;
+};
+// Of one task alone. Requires a waiting task.
 WaitReason why_waits(const State& state, const Task& task);
 
 struct LiveCost {

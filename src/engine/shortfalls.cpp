@@ -37,23 +37,23 @@ std::optional<Reject> fault_of(const Lease& lease, const ReportShortfall& asked)
 Money price_of(const State& state, const Lease& lease, const Task& task, Instant to) {
   Money net = lease.rated_net;
   for (const UsageRecord& record : billing::rate_until(
-           lease, billing::terms_of(task.spec, lease), payer_of(state.tenant(lease.tenant)),
+           lease, billing::terms_of(*task.spec, lease), payer_of(state.tenant(lease.tenant)),
            state.rates, state.tiers_of(lease.tenant), to))
     net += record.net;
   return net;
 }
 
 AdjustmentLine credit_line(const State& state, const Lease& lease, const Task& task, Money credit) {
-  const Attribution& who = task.spec.attribution;
+  const Attribution& who = task.spec->attribution;
   AdjustmentLine line;
   line.key.kind = InvoiceLineKind::credit;
   line.key.project = who.project;
   line.key.environment = who.environment;
   line.key.model = who.model;
   line.key.purchase_model = lease.purchase_model;
-  line.key.tariff = task.spec.tariff;
+  line.key.tariff = task.spec->tariff;
   line.key.unit_price = Money::zero(credit.currency());
-  const billing::Terms terms = billing::terms_of(task.spec, lease);
+  const billing::Terms terms = billing::terms_of(*task.spec, lease);
   line.card = state.rates.selling(credit.currency(), terms, lease.started_at)->card().id;
   line.list = line.net = -credit;
   return line;

@@ -2,7 +2,7 @@
 
 #include "base/assert.hpp"
 #include "domain/json_codec.hpp"
-#include "engine/terms.hpp"
+#include "engine/scheduling.hpp"
 
 namespace loam::engine {
 
@@ -126,6 +126,8 @@ StateImage image_of(const State& state) {
     image.requests.push_back(
         {key.first, key.second, request.fingerprint, request.subject, request.at});
   }
+  image.settings = state.settings;
+  image.scheduler = state.scheduler.image();
   return image;
 }
 
@@ -148,11 +150,17 @@ State state_of(StateImage image) {
   for (const Node& node : state.nodes) {
     state.node_by_name[node.name] = node.id;
     state.pool.refresh(figures_of(node));
+    count_capacity(state, node, +1);
+    if (node.marked()) state.marked.insert({node.marked_until, node.id});
   }
   for (const Tenant& tenant : state.tenants) state.tenant_by_name[tenant.spec.name] = tenant.id;
+  apply_settings(state, image.settings);
+  for (const Tenant& tenant : state.tenants) apply_tenant(state, tenant);
   for (const Device& device : state.devices) {
     state.device_by_uuid[device.facts->uuid] = device.id;
-    state.pool.refresh(device);
+    refresh_pool(state, device);
+    state.kinds.note(device.id, device.facts->type);
+    count_capacity(state, device, +1);
     if (device.health == DeviceHealth::lost && device.leases > 0)
       state.lost_in_use.insert(device.id);
     if (device.health == DeviceHealth::healthy && !device.draining)
@@ -166,10 +174,8 @@ State state_of(StateImage image) {
         lease.ce;
     state.leases.emplace(lease.id, std::move(lease));
   }
-  for (Task& task : image.tasks) {
-    if (task.state == TaskState::waiting) state.queue.add(task.id, task.tenant);
-    state.tasks.emplace(task.id, std::move(task));
-  }
+  for (Task& task : image.tasks) state.tasks.emplace(task.id, std::move(task));
+  state.scheduler.restore(std::move(image.scheduler));
   for (RequestImage& request : image.requests) {
     const std::pair key{request.scope, request.key};
     state.requests_by_age.insert({request.at, key});

@@ -116,12 +116,15 @@ struct StateImage {
   std::vector<EndingImage> ending;
   std::vector<WantedImage> spot_waiting;
   std::vector<RequestImage> requests;
+  SchedulingSettings settings;
+  schedule::SchedulerImage scheduler;
 };
 BOOST_DESCRIBE_STRUCT(StateImage, (),
                       (sequence, now, next_task, next_lease, next_usage, next_transaction,
                        next_invoice, next_credit_note, next_commitment, nodes, devices, tenants,
                        tasks, leases, rate_cards, balances, open_charges, tiers, invoices, spot,
-                       reviews, budgets, commitments, ending, spot_waiting, requests))
+                       reviews, budgets, commitments, ending, spot_waiting, requests, settings,
+                       scheduler))
 
 // O(size of the state); the pause of a snapshot.
 StateImage image_of(const State& state);

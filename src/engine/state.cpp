@@ -3,7 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "engine/scheduling.hpp"
+
 namespace loam::engine {
+
+State::State() {
+  apply_settings(*this, SchedulingSettings{});
+}
 
 const Task* State::find_task(TaskId id) const {
   const auto found = tasks.find(id);

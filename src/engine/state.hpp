@@ -15,8 +15,8 @@
 #include "billing/lease_rating.hpp"
 #include "domain/event.hpp"
 #include "engine/commitments.hpp"
-#include "schedule/pool.hpp"
-#include "schedule/queue.hpp"
+#include "schedule/pool_room.hpp"
+#include "schedule/scheduler.hpp"
 
 namespace loam::engine {
 
@@ -63,6 +63,8 @@ struct Market {
 
 class State {
  public:
+  State();
+
   std::uint64_t sequence = 0;  // of the last event applied
   Instant now;                 // of the last event applied
 
@@ -81,6 +83,10 @@ class State {
   std::map<Currency, TaskId> reviews;  // holds to be reviewed, from after this task on
   std::map<std::pair<std::string, std::string>, RecordedRequest> requests;  // by scope and key
   NextIds next;
+  SchedulingSettings settings;
+  // Who waits and runs, in what order, and what was learned and promised. Follows the tables above,
+  // and has a memory of its own.
+  schedule::Scheduler scheduler;
 
   // Indexes: derived from the tables above, rebuilt when a snapshot is loaded.
   std::map<std::string, NodeId, std::less<>> node_by_name;
@@ -89,8 +95,10 @@ class State {
   std::unordered_map<std::string, DeviceId> device_by_uuid;
   std::map<DeviceId, std::set<LeaseId>> leases_by_device;
   schedule::Pool pool;
-  schedule::Queue queue;
+  schedule::PoolKinds kinds;
+  schedule::Amounts capacity;                    // of the pool in all
   std::set<std::pair<Instant, LeaseId>> timers;  // next due per started lease
+  std::set<std::pair<Instant, NodeId>> marked;   // nodes that get no leases until then
   std::set<DeviceId> lost_in_use;                // lost devices whose leases are not ended yet
   CommitmentDues commitment_dues;
   Market market;

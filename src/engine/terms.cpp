@@ -8,6 +8,7 @@
 #include "billing/purchase.hpp"
 #include "billing/quotes.hpp"
 #include "engine/decide.hpp"
+#include "engine/scheduling.hpp"
 #include "schedule/gang.hpp"
 
 namespace loam::engine {
@@ -41,13 +42,6 @@ void split_over_devices(const State& state, DemandAnswer& answer) {
     answer.demand = piece;
     return;
   }
-}
-
-// Rounding gives each piece a little more than its part: a surplus is free.
-void take_off_surplus(schedule::UnitPlacement& place, MilliCe asked) {
-  MilliCe sum;
-  for (const schedule::Placement& slice : place.slices) sum += slice.ce;
-  place.slices.back().ce -= sum - asked;
 }
 
 }  // namespace
@@ -111,6 +105,12 @@ schedule::UnitPlacement place_of(const State& state, const Lease& lease) {
   return place;
 }
 
+void take_off_surplus(MilliCe asked, schedule::UnitPlacement& place) {
+  MilliCe sum;
+  for (const schedule::Placement& slice : place.slices) sum += slice.ce;
+  place.slices.back().ce -= sum - asked;
+}
+
 std::optional<std::vector<schedule::UnitPlacement>> find_places(const State& state,
                                                                 const DemandAnswer& wanted,
                                                                 std::int64_t gang) {
@@ -129,7 +129,7 @@ std::optional<std::vector<schedule::UnitPlacement>> find_places(const State& sta
   for (schedule::UnitPlacement& place : places) {
     // An attempt is a process of one node: a unit spread over several has nowhere to run.
     if (place.hosts.size() != 1) return std::nullopt;
-    if (wanted.unit_ce) take_off_surplus(place, *wanted.unit_ce);
+    if (wanted.unit_ce) take_off_surplus(*wanted.unit_ce, place);
   }
   return places;
 }
@@ -143,6 +143,13 @@ Bought bought(const std::vector<schedule::UnitPlacement>& places) {
     }
   }
   return all;
+}
+
+Duration grace_of(const Task& task, StopReason reason) {
+  constexpr Duration spot_notice = Duration::minutes(2);
+  const bool reclaimed =
+      reason == StopReason::preempted && task.spec->purchase_model == PurchaseModel::spot;
+  return reclaimed ? std::max(task.spec->grace, spot_notice) : task.spec->grace;
 }
 
 billing::Payer payer_of(const Tenant& tenant) {
@@ -215,12 +222,12 @@ Money most_it_costs(const State& state, Instant now, const Tenant& tenant, const
 Money most_left_of(const State& state, Instant now, const Task& task, const Lease& lease) {
   const Tenant& tenant = state.tenant(lease.tenant);
   if (!lease.started()) {
-    return most_it_costs(state, now, tenant, task.spec, lease.billable_ce,
-                         task.spec.limit - task.run_time);
+    return most_it_costs(state, now, tenant, *task.spec, lease.billable_ce,
+                         task.spec->limit - task.run_time);
   }
   const Money net =
-      billing::dearest_rest(state.rates, payer_of(tenant), billing::terms_of(task.spec, lease),
-                            lease, lease.stop_at + task.spec.grace + hold_margin);
+      billing::dearest_rest(state.rates, payer_of(tenant), billing::terms_of(*task.spec, lease),
+                            lease, lease.stop_at + task.spec->grace + hold_margin);
   return with_tax(state, now, net);
 }
 
@@ -284,18 +291,17 @@ bool gang_could_fit(const State& state, const schedule::Demand& demand, std::int
 }
 
 // What is above a tenant's quota even while nothing else of it runs would wait for ever.
-std::optional<Reject> beyond_quota(const Tenant& tenant, std::int64_t slices,
+std::optional<Reject> beyond_quota(const State& state, const Tenant& tenant, const TaskSpec& spec,
+                                   const schedule::Demand& demand,
                                    const std::vector<schedule::Pool::Fit>& fits) {
-  Tenant idle = tenant;
-  idle.tasks_running = 0;
-  idle.ce_used = MilliCe{};
-  idle.memory_used = Mebibytes{};
-  std::optional<std::string> words;
+  std::optional<schedule::Shortfall> shortfall;
   for (const auto& fit : fits) {
-    words = over_quota(idle, fit.needs.ce * slices, fit.needs.memory * slices);
-    if (!words) return std::nullopt;
+    shortfall =
+        state.scheduler.quotas().never(tenant.id, amounts_on(spec, demand, fit.needs), spec.limit);
+    if (!shortfall) return std::nullopt;
   }
-  return Reject{RejectCode::quota_exceeded, *words,
+  return Reject{RejectCode::quota_exceeded,
+                "the quota of " + tenant.spec.name + ": it " + schedule::to_text(*shortfall),
                 "ask for less, or have the operator raise the quota of " + tenant.spec.name};
 }
 
@@ -329,7 +335,8 @@ HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const
             Reject{RejectCode::does_not_fit, no_fit_words(spec),
                    "see what there is with: loam device list; then ask for less"}};
   }
-  if (auto reject = beyond_quota(tenant, spec.gang * devices, fits)) return {{}, std::move(reject)};
+  if (auto reject = beyond_quota(state, tenant, spec, wanted.demand, fits))
+    return {{}, std::move(reject)};
   MilliCe billable;
   for (const auto& fit : fits) {
     billable = std::max(billable, billing::billable_ce(fit.needs.ce * devices,
@@ -345,24 +352,6 @@ HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const
         Reject{RejectCode::budget_exceeded, admitted.error().message, admitted.error().next_step}};
   }
   return {amount, std::nullopt};
-}
-
-std::optional<std::string> over_quota(const Tenant& tenant, MilliCe ce, Mebibytes memory) {
-  const Quota& quota = tenant.spec.quota;
-  const std::string whose = "the quota of " + tenant.spec.name;
-  if (quota.tasks && tenant.tasks_running + 1 > *quota.tasks) {
-    return whose + " is " + std::to_string(*quota.tasks) + " running tasks";
-  }
-  if (quota.ce && tenant.ce_used + ce > *quota.ce) {
-    return whose + " is " + to_text(*quota.ce) + " CE; " + to_text(tenant.ce_used) +
-           " are in use and " + to_text(ce) + " more are asked for";
-  }
-  if (quota.memory && tenant.memory_used + memory > *quota.memory) {
-    return whose + " is " + to_text(*quota.memory) + " of device memory; " +
-           to_text(tenant.memory_used) + " are in use and " + to_text(memory) +
-           " more are asked for";
-  }
-  return std::nullopt;
 }
 
 }  // namespace loam::engine

@@ -33,6 +33,10 @@ schedule::UnitPlacement place_of(const State& state, const Lease& lease);
 // The kinds of healthy device, one of which could hold a slice of the demand when empty.
 std::vector<schedule::Pool::Fit> kinds_for(const State& state, const schedule::Demand& demand);
 
+// Of one unit split over devices: rounding gives each piece a little more than its part, and a
+// surplus is free.
+void take_off_surplus(MilliCe asked, schedule::UnitPlacement& place);
+
 // Places for every member of a task, by rank; nothing where they do not fit now.
 std::optional<std::vector<schedule::UnitPlacement>> find_places(const State& state,
                                                                 const DemandAnswer& wanted,
@@ -64,6 +68,9 @@ Money most_it_costs(const State& state, Instant now, const Tenant& tenant, const
                     MilliCe billable, Duration rest_of_limit);
 // The same for a lease from where its billing stands.
 Money most_left_of(const State& state, Instant now, const Task& task, const Lease& lease);
+// How long a task has from the notice to the kill: what it asked for, and spot tasks that others
+// displace two minutes at least.
+Duration grace_of(const Task& task, StopReason reason);
 
 // The same for the dearest kind of device that the demand could be given.
 // A reject where no device could ever hold it, or there is no price.
@@ -73,8 +80,5 @@ struct HoldAnswer {
 };
 HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const TaskSpec& spec,
                     Duration run_time);
-
-// Whether the tenant's quota leaves room for one more lease like this; the words otherwise.
-std::optional<std::string> over_quota(const Tenant& tenant, MilliCe ce, Mebibytes memory);
 
 }  // namespace loam::engine

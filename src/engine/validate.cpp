@@ -213,7 +213,22 @@ std::optional<Reject> validate(const TenantSpec& spec) {
   const bool negative = (quota.ce && quota.ce->value < 0) ||
                         (quota.memory && quota.memory->value < 0) ||
                         (quota.tasks && *quota.tasks < 0) || (quota.queued && *quota.queued < 0);
-  if (negative) return bad("a quota is negative", "use zero or more, or leave it out for no limit");
+  if (negative || (quota.devices && quota.devices->value < 0) ||
+      (quota.longest && quota.longest->ms < 0)) {
+    return bad("a quota is negative", "use zero or more, or leave it out for no limit");
+  }
+  if (!quota.cohort.empty() && !is_name(quota.cohort)) {
+    return bad("'" + quota.cohort + "' is not the name of a cohort",
+               "use 1 to 63 of a-z, 0-9 and '-', starting with a letter");
+  }
+  if (quota.cohort.empty() && (quota.borrow || quota.lend))
+    return bad("only a tenant of a cohort borrows and lends", "name the cohort, or leave it out");
+  constexpr std::int64_t whole = 10'000;
+  if ((quota.lend && (quota.lend->value < 0 || quota.lend->value > whole)) ||
+      (quota.borrow && (quota.borrow->value < 0 || quota.borrow->value > 1000 * whole))) {
+    return bad("a part of the quota to lend or to borrow is out of range",
+               "lend 0 to 100 %, borrow 0 to 100,000 %");
+  }
   return std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "domain/event_codec.hpp"
+#include "store/schema.hpp"
 
 namespace loam::store {
 
@@ -105,6 +106,20 @@ Result<bool> holds(Database& database, std::uint64_t sequence, const ChainHash& 
   LOAM_TRY(there, row.step());
   ChainHash stored;
   return there && take_hash(row.blob(0), stored) && stored == hash;
+}
+
+Result<void> read_journal(const std::string& path, const std::function<void(const Record&)>& each) {
+  LOAM_CHECK(check_journal_file(path));
+  LOAM_TRY(file, Database::open(path, OpenMode::read_only));
+  LOAM_CHECK(check_versions(file));
+  LOAM_CHECK(file.execute("BEGIN"));
+  LOAM_TRY(reader, JournalReader::open(file, 0));
+  for (;;) {
+    LOAM_TRY(more, reader.next());
+    if (!more) return {};
+    LOAM_TRY(record, reader.record());
+    each(record);
+  }
 }
 
 }  // namespace loam::store

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "domain/event.hpp"
@@ -48,6 +49,9 @@ struct JournalTail {
   ChainHash hash = chain_start;
 };
 Result<JournalTail> read_tail(Database& database);
+
+// Every record of a journal file, in order; also of one in use, of which it sees one moment.
+Result<void> read_journal(const std::string& path, const std::function<void(const Record&)>& each);
 
 // Whether record `sequence` is there with this hash.
 Result<bool> holds(Database& database, std::uint64_t sequence, const ChainHash& hash);

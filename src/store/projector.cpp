@@ -384,6 +384,20 @@ struct Projector::Statements {
     return {};
   }
 
+  // Neither do queues and promises: they are asked of the state.
+  Result<void> on(const Record&, const SchedulingSet&) {
+    return {};
+  }
+  Result<void> on(const Record&, const TaskPromised&) {
+    return {};
+  }
+  Result<void> on(const Record&, const PromiseDropped&) {
+    return {};
+  }
+  Result<void> on(const Record&, const NodeMarked&) {
+    return {};
+  }
+
   Database& database;
 };
 

@@ -124,7 +124,7 @@ TEST_F(DaemonTest, job_variables_become_tags_where_none_is_given) {
     EXPECT_EQ(loam(words, job).status, 0);
     std::map<std::string, std::string> tags;
     daemon.read([&](const engine::State& state, Instant) {
-      tags = state.tasks.rbegin()->second.spec.attribution.tags;
+      tags = state.tasks.rbegin()->second.spec->attribution.tags;
     });
     return tags;
   };

@@ -85,7 +85,7 @@ class Month {
       last_ = at->first;
       const Lease lease = at->second;
       region_.act(ReportStarted{lease.id, lease.epoch, region_.now});
-      const Duration limit = region_.state.tasks.at(lease.task).spec.limit;
+      const Duration limit = region_.state.tasks.at(lease.task).spec->limit;
       const Instant end = region_.now + Duration{random_.between(1, limit.ms)};
       const Duration late{random_.chance(200) ? random_.between(1, 3'600'000) : 0};
       ends_.emplace(end + late, std::pair(lease.id, end));

@@ -64,6 +64,70 @@ role = "finance"
   EXPECT_EQ(config->users[0].tenant, "acme");
 }
 
+TEST(Config, ReadsQueuesClassesAndWeights) {
+  const auto config = parse_config(R"(
+share_half_life = "30m"
+[[queue]]
+name = "batch"
+discipline = "drf"
+weight = 2
+barred_environments = ["production"]
+[[queue]]
+name = "urgent"
+rank = 1
+safe = "2m"
+preemptions = 1
+preemption_window = "12h"
+overdue = "6h"
+[[class]]
+name = "standard"
+[[class]]
+name = "premium"
+level = 10
+[[weight]]
+tenant = "acme"
+weight = 3
+)",
+                                   "loamd.toml");
+  ASSERT_TRUE(config.ok()) << to_text(config.error());
+  const SchedulingSettings& settings = config->scheduling;
+  ASSERT_EQ(settings.queues.size(), 2u);
+  EXPECT_EQ(settings.queues[0].discipline, "drf");
+  EXPECT_EQ(settings.queues[0].barred_environments, std::vector<std::string>{"production"});
+  EXPECT_EQ(settings.queues[1].discipline, "priority");
+  EXPECT_EQ(settings.queues[1].safe, Duration::minutes(2));
+  EXPECT_EQ(settings.queues[1].preemptions, 1);
+  EXPECT_FALSE(settings.queues[1].ageing.has_value());
+  ASSERT_EQ(settings.classes.size(), 2u);
+  EXPECT_EQ(settings.classes[1].level, 10);
+  EXPECT_EQ(settings.weights.at(0).weight, 3);
+  EXPECT_EQ(settings.share_half_life, Duration::minutes(30));
+  EXPECT_EQ(parse_config("", "loamd.toml")->scheduling, SchedulingSettings{});
+}
+
+TEST(Config, RefusesQueuesThatMeanNothing) {
+  struct Case {
+    const char* text;
+    const char* words;
+  };
+  const Case cases[] = {
+      {"[[queue]]\ndiscipline = \"fair\"", "'fair' is no discipline"},
+      {"[[queue]]\nname = \"a\"\n[[queue]]\nname = \"a\"", "two queues 'a'"},
+      {"[[queue]]\nname = \"No!\"", "is not the name of a queue"},
+      {"[[queue]]\nsafe = \"soon\"", "queue.safe"},
+      {"[[queue]]\nspeed = 3", "queue.speed"},
+      {"[[class]]\nname = \"premium\"", "no service class 'standard'"},
+      {"[[class]]\nname = \"standard\"\nlevel = 5000", "class.level"},
+      {"[[weight]]\nweight = 2", "name a tenant"},
+      {"share_half_life = \"0ms\"", "half-life"},
+  };
+  for (const Case& one : cases) {
+    const auto config = parse_config(one.text, "loamd.toml");
+    ASSERT_FALSE(config.ok()) << one.text;
+    EXPECT_THAT(to_text(config.error()), HasSubstr(one.words)) << one.text;
+  }
+}
+
 TEST(Config, RefusesWhatIsOddAndSaysWhere) {
   struct Case {
     const char* text;

@@ -185,7 +185,7 @@ TEST(CodecPropertyTest, ChangedTextIsCorruptOrAnotherEvent) {
 
 TEST(CodecTest, AnUnknownTypeOrVersionIsOfANewerLoam) {
   for (const EncodedEvent& encoded :
-       {EncodedEvent{"task_accepted", 2, "{}"}, EncodedEvent{"task_accepted", 0, "{}"},
+       {EncodedEvent{"task_accepted", 99, "{}"}, EncodedEvent{"task_accepted", 0, "{}"},
         EncodedEvent{"", 1, "{}"}, EncodedEvent{"task_teleported", 1, "{}"}}) {
     const auto decoded = decode(encoded);
     ASSERT_FALSE(decoded.ok());

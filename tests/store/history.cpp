@@ -112,6 +112,81 @@ void History::end(TaskId task, std::int64_t exit_code) {
   act(report);
 }
 
+void History::fail_to_start(TaskId task) {
+  const LeaseId lease = lease_of(task);
+  ASSERT_TRUE(lease.valid());
+  ReportEnded report;
+  report.lease = lease;
+  report.epoch = state_.find_lease(lease)->epoch;
+  report.end = AttemptEnd::unable;
+  report.ended_at = now;
+  report.reason = "no space left on device";
+  act(report);
+}
+
+void History::scheduling() {
+  SchedulingSettings settings;
+  settings.queues.front().safe = Duration{0};
+  settings.classes.push_back({"premium", 10, Duration::hours(1)});
+  settings.weights.push_back({"acme", "vision", 3});
+  act(SetScheduling{settings});
+  const auto sell_at = [&](const char* price) {
+    RateCard card;
+    card.effective_from = now;
+    card.on_demand = usd(price);
+    Price premium;
+    premium.service_class = "premium";
+    premium.tiers = {{0, card.on_demand}};
+    card.terms.prices = {premium};
+    act(PublishRateCard{card});
+  };
+  sell_at("0.02");
+  std::vector<TaskId> low;
+  for (const char* name : {"low-one", "low-two"}) {
+    low.push_back(submit(acme, name, whole_device));
+    settle();
+    start(low.back());
+  }
+  // A higher class may have the place, but cannot pay when it is free: prices have risen.
+  TenantSpec tenant;
+  tenant.name = "gamma";
+  act(CreateTenant{tenant});
+  act(TopUp{TenantId{3}, usd("6"), "cash"});
+  TaskSpec high;
+  high.name = "high";
+  high.command = {"/bin/work"};
+  high.request.share = whole_device;
+  high.service_class = "premium";
+  const TaskId poor = *TaskId::parse(act(SubmitTask{TenantId{3}, high}));
+  pass(Duration::seconds(1));
+  settle();
+  sell_at("20");
+  pass(Duration::seconds(1));
+  for (const TaskId task : low) {
+    const Task* alive = state_.find_task(task);
+    if (alive->state == TaskState::stopping) end(task, 143);
+  }
+  settle();
+  act(StopTask{poor});
+  for (const TaskId task : low) act(StopTask{task});
+  pass(Duration::seconds(1));
+  for (const TaskId task : low) {
+    if (lease_of(task).valid()) end(task, 143);
+  }
+  // A node that is not able to start what it is given.
+  const TaskId unlucky = submit(acme, "unlucky");
+  for (int i = 0; i < 3; ++i) {
+    settle();
+    fail_to_start(unlucky);
+    pass(Duration::seconds(20));
+  }
+  pass(Duration::minutes(6));
+  settle();
+  start(unlucky);
+  pass(Duration::seconds(1));
+  end(unlucky);
+}
+
 TaskId History::whole_task(TenantId tenant, const std::string& name, Duration run) {
   const TaskId task = submit(tenant, name);
   settle();

@@ -45,13 +45,18 @@ class History {
   LeaseId lease_of(TaskId task) const;
   void start(TaskId task);
   void end(TaskId task, std::int64_t exit_code = 0);
+  // The node was not able to start it.
+  void fail_to_start(TaskId task);
   // Submit, start, run for `run`, end: one whole task.
   TaskId whole_task(TenantId tenant, const std::string& name, Duration run);
-  // Every event type at least once.
+  // Every event type at least once, but for those of scheduling().
   void everything();
   // After everything(): a rate card with windows, tiers, tax and spot; a budget that is passed,
   // asked for, approved and removed; a credit note.
   void money();
+  // Queues and classes; a promise that is not kept; a node that is marked.
+  void scheduling();
+  // A commitment that covers, one that ends unpaid, and a shortfall.
   void commitments();
 
  private:

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "api/types.hpp"
+#include "api/money_types.hpp"
 
 namespace loam::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/types.hpp"
+#include "api/money_types.hpp"
 #include "base/result.hpp"
 
 namespace loam::cli {

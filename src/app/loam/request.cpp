@@ -251,6 +251,7 @@ std::vector<OptionGroup> request_options() {
          "on_demand reservation commitment spot hybrid"},
         {"--tariff", "TARIFF", "price by the hour of day or not", Kind::value, "flat time_of_day"},
         {"--class", "NAME", "service class; default: standard"},
+        {"--queue", "NAME", "where it waits; default: the pool's first queue"},
         {"--grace", "LENGTH", "between the notice and the kill; default: 30s"},
         {"--restarts", "N", "new attempts after the loss of a device; default: 0"},
         {"--deadline", "INSTANT", "be done by, UTC, such as 2026-03-02T00:00:00Z; not yet"},
@@ -299,6 +300,7 @@ Result<api::TaskRequest> request_of(const Session& session, const Arguments& arg
   take(arguments, "purchase", request.purchase_model);
   take(arguments, "tariff", request.tariff);
   take(arguments, "class", request.service_class);
+  take(arguments, "queue", request.queue);
   LOAM_CHECK(take_pairs(arguments, "tag", "KEY=VALUE", request.tags));
   LOAM_CHECK(take_pairs(arguments, "secret", "NAME=REFERENCE", request.secrets));
   LOAM_CHECK(take_variables(session, arguments, request.env));

@@ -11,6 +11,12 @@
 
 namespace loam::cli {
 
+// Results of two runs or more, side by side.
+Result<int> sim_compare(Session& session, const std::vector<std::string>& files);
+
+Result<int> sim_journal(Session& session, const Arguments& arguments);
+OptionGroup sim_journal_options();
+
 Result<int> sim_openb(Session& session, const Arguments& arguments);
 OptionGroup sim_openb_options();
 

@@ -96,6 +96,9 @@ Result<int> run_faults(Session& session, const Arguments& arguments) {
 }
 
 Result<int> run_sim(Session& session, const Arguments& arguments) {
+  if (!arguments.operands.empty() && arguments.operands.front() == "compare")
+    return sim_compare(session, {arguments.operands.begin() + 1, arguments.operands.end()});
+  if (arguments.has("from-journal")) return sim_journal(session, arguments);
   const std::string trace = arguments.text("trace");
   if (trace.empty() && !arguments.has("synthetic")) {
     if (arguments.operands.empty())
@@ -165,13 +168,15 @@ std::vector<Command> simulation_commands() {
        "named\n"
        "with the command that repeats it. With --trace a public trace is replayed against the "
        "code\n"
-       "that the daemon schedules with.",
+       "that the daemon schedules with. 'compare' shows results written with --json side by side.",
        "loam sim 1..200\n"
        "loam sim --trace openb --nodes nodes.csv --tasks pods.csv --policy packing_value\n"
-       "loam sim --trace jobs --tasks jobs.tsv --devices 32 --discipline blind",
-       {{"SEED", "a number, or a range such as 1..200", Operand::Kind::any}},
+       "loam sim --trace jobs --tasks jobs.tsv --devices 32 --discipline blind\n"
+       "loam sim compare fifo.json blind.json",
+       {{"SEED", "a number, or a range such as 1..200; or: compare A.json B.json",
+         Operand::Kind::any}},
        {trace_options(), sim_openb_options(), sim_jobs_options(), sim_spot_options(),
-        sim_synthetic_options()},
+        sim_synthetic_options(), sim_journal_options()},
        run_sim},
   };
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "api/types.hpp"
+#include "api/money_types.hpp"
 #include "billing/attribution.hpp"
 #include "billing/documents.hpp"
 #include "billing/focus.hpp"

@@ -52,6 +52,15 @@ Result<void> check_quantities(const Arguments& arguments) {
   return {};
 }
 
+template <class Request>
+void take_cohort(const Arguments& arguments, Request& request) {
+  take(arguments, "quota-devices", request.quota_devices);
+  take(arguments, "quota-time", request.quota_longest);
+  take(arguments, "cohort", request.cohort);
+  take(arguments, "borrow", request.borrow_percent);
+  take(arguments, "lend", request.lend_percent);
+}
+
 Result<std::optional<std::int64_t>> count_of_option(const Arguments& arguments,
                                                     const char* option) {
   if (!arguments.has(option) || arguments.text(option) == "none")
@@ -68,6 +77,11 @@ std::string quota_text(const api::TenantView& tenant) {
   if (tenant.quota_memory) add(*tenant.quota_memory + " of device memory");
   if (tenant.quota_tasks) add(count_of(*tenant.quota_tasks, "task") + " at once");
   if (tenant.quota_queued) add(std::to_string(*tenant.quota_queued) + " waiting");
+  if (tenant.quota_devices) add(*tenant.quota_devices + " devices");
+  if (tenant.quota_longest) add("at most " + *tenant.quota_longest + " a task");
+  if (tenant.cohort) add("in cohort " + *tenant.cohort);
+  if (tenant.borrow_percent) add("borrows at most " + *tenant.borrow_percent + " %");
+  if (tenant.lend_percent) add("lends at most " + *tenant.lend_percent + " %");
   return text.empty() ? "no limit" : text;
 }
 
@@ -108,6 +122,7 @@ Result<int> run_create(Session& session, const Arguments& arguments) {
   LOAM_TRY(queued, count_of_option(arguments, "quota-queued"));
   request.quota_tasks = tasks;
   request.quota_queued = queued;
+  take_cohort(arguments, request);
   LOAM_TRY(client, session.client());
   LOAM_TRY(tenant, client->create_tenant(request));
   if (arguments.has("topup")) {
@@ -160,6 +175,7 @@ Result<int> run_set(Session& session, const Arguments& arguments) {
   take(arguments, "quota-memory", patch.quota_memory);
   take(arguments, "quota-tasks", patch.quota_tasks);
   take(arguments, "quota-queued", patch.quota_queued);
+  take_cohort(arguments, patch);
   if (api::to_json(patch) == api::to_json(api::TenantPatch{}))
     return invalid("nothing to change is named", "see: loam tenant set --help");
   LOAM_TRY(client, session.client());
@@ -183,7 +199,12 @@ std::vector<Option> terms() {
           {"--quota-ce", "CE", "CE held by running tasks at once; none: no limit"},
           {"--quota-memory", "SIZE", "device memory likewise"},
           {"--quota-tasks", "N", "tasks running at once"},
-          {"--quota-queued", "N", "tasks waiting at once"}};
+          {"--quota-queued", "N", "tasks waiting at once"},
+          {"--quota-devices", "N", "devices held by running tasks at once, such as 2.5"},
+          {"--quota-time", "DURATION", "the longest time limit of a task"},
+          {"--cohort", "NAME", "its idle quota is for the others of it, and theirs for it"},
+          {"--borrow", "PERCENT", "beyond its quota, of it; none: whatever idles in the cohort"},
+          {"--lend", "PERCENT", "of its quota; none: all that idles"}};
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "domain/tenant.hpp"
+#include "engine/scheduling.hpp"
 
 namespace loam::daemon {
 namespace {
@@ -166,6 +167,72 @@ class Section {
   std::optional<Error> fault_;
 };
 
+void optional_duration(Section& section, const char* key, std::optional<Duration>& out) {
+  Duration value{-1};
+  section.duration(key, value);
+  if (value.ms >= 0) out = value;
+}
+
+Result<void> read_queue(const toml::table& table, const std::string& origin,
+                        std::vector<QueueSettings>& queues) {
+  constexpr std::int64_t many = 1'000'000;
+  Section section(table, "queue.", origin);
+  QueueSettings queue;
+  std::int64_t preemptions = -1;
+  section.text("name", queue.name);
+  section.text("discipline", queue.discipline);
+  section.number("rank", queue.rank, -many, many);
+  section.number("weight", queue.weight, 1, many);
+  section.texts("barred_environments", queue.barred_environments);
+  optional_duration(section, "safe", queue.safe);
+  section.number("preemptions", preemptions, 0, many);
+  if (preemptions >= 0) queue.preemptions = preemptions;
+  optional_duration(section, "preemption_window", queue.preemption_window);
+  optional_duration(section, "ageing", queue.ageing);
+  optional_duration(section, "overdue", queue.overdue);
+  LOAM_CHECK(section.finish());
+  queues.push_back(std::move(queue));
+  return {};
+}
+
+Result<void> read_class(const toml::table& table, const std::string& origin,
+                        std::vector<ServiceClass>& classes) {
+  Section section(table, "class.", origin);
+  ServiceClass known;
+  section.text("name", known.name);
+  section.number("level", known.level, -1000, 1000);
+  optional_duration(section, "wait", known.wait);
+  LOAM_CHECK(section.finish());
+  classes.push_back(std::move(known));
+  return {};
+}
+
+Result<void> read_weight(const toml::table& table, const std::string& origin,
+                         std::vector<ShareWeight>& weights) {
+  Section section(table, "weight.", origin);
+  ShareWeight weight;
+  section.text("tenant", weight.tenant);
+  section.text("project", weight.project);
+  section.number("weight", weight.weight, 1, 1'000'000);
+  LOAM_CHECK(section.finish());
+  weights.push_back(std::move(weight));
+  return {};
+}
+
+// Lists that are not there leave what is there by default.
+void read_scheduling(Section& top, const std::string& origin, SchedulingSettings& settings) {
+  std::vector<QueueSettings> queues;
+  std::vector<ServiceClass> classes;
+  top.tables("queue", [&](const toml::table& table) { return read_queue(table, origin, queues); });
+  top.tables("class", [&](const toml::table& table) { return read_class(table, origin, classes); });
+  top.tables("weight", [&](const toml::table& table) {
+    return read_weight(table, origin, settings.weights);
+  });
+  top.duration("share_half_life", settings.share_half_life);
+  if (!queues.empty()) settings.queues = std::move(queues);
+  if (!classes.empty()) settings.classes = std::move(classes);
+}
+
 Result<void> read_user(const toml::table& table, const std::string& origin, Config& config) {
   Section section(table, "user.", origin);
   UserAccess user;
@@ -243,7 +310,10 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
   top.one_of("when_idle", config.when_idle, {"report", "park", "end"});
   top.number("snapshot_every", config.snapshot_every, 1, 1'000'000'000);
   top.tables("user", [&](const toml::table& user) { return read_user(user, origin, config); });
+  read_scheduling(top, origin, config.scheduling);
   LOAM_CHECK(top.finish());
+  if (const auto reject = engine::validate(config.scheduling))
+    return invalid(origin + ": " + reject->message, reject->next_step);
   if (!is_name(config.node_name)) {
     return invalid(origin + ": '" + config.node_name + "' is not a node name",
                    "use 1 to 63 of a-z, 0-9 and '-', starting with a letter");

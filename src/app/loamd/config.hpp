@@ -8,6 +8,7 @@
 
 #include "base/result.hpp"
 #include "base/time.hpp"
+#include "domain/scheduling.hpp"
 
 namespace loam::daemon {
 
@@ -48,6 +49,7 @@ struct Config {
   std::string when_idle = "report";      // report, park, end: a lease that leaves its device unused
   std::int64_t snapshot_every = 50'000;  // journal records between snapshots
   std::vector<UserAccess> users;
+  SchedulingSettings scheduling;
 };
 
 // For root: /var/lib/loam and /run/loam. For others: below $XDG_STATE_HOME and $XDG_RUNTIME_DIR.

@@ -217,8 +217,10 @@ Result<std::string> DaemonBackend::reload() {
   LOAM_TRY(fresh, load_config(parts_.config_path));
   LOAM_TRY(grants, grants_of(fresh));
   parts_.authenticator.set_grants(std::move(grants));
+  parts_.loop.post_until_durable(SetScheduling{fresh.scheduling}, Actor{"loam", "settings"});
   spdlog::set_level(spdlog::level::from_str(fresh.log_level));
-  return std::string("users and log level are in force; other settings take a restart of loamd");
+  return std::string(
+      "users, queues and log level are in force; other settings take a restart of loamd");
 }
 
 api::Counters DaemonBackend::counters() {

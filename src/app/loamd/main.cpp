@@ -22,6 +22,7 @@ namespace {
 
 constexpr int exit_cannot_start = 1;
 constexpr const char* anchor_key = "clock.anchor";
+const Actor settings_actor{"loam", "settings"};
 
 struct Options {
   std::string config_path;
@@ -187,6 +188,7 @@ Result<void> serve(const Options& options, const std::string& program) {
   loop.start();
   if (const auto found = devices.discover(); !found) spdlog::warn("{}", to_text(found.error()));
   LOAM_CHECK(executor.start());
+  loop.post_until_durable(SetScheduling{config.scheduling}, settings_actor);
   loop.settled();
   ready = true;
   spdlog::info("loamd {} serves {}{}", LOAM_VERSION, config.socket,
@@ -208,6 +210,34 @@ std::string list_text(const std::vector<std::string>& words) {
   return text + "]";
 }
 
+std::string scheduling_text(const SchedulingSettings& settings) {
+  std::string text = "share_half_life = \"" + to_text(settings.share_half_life) + "\"\n";
+  const auto time = [&](const char* name, const std::optional<Duration>& value) {
+    if (value) text += std::string(name) + " = \"" + to_text(*value) + "\"\n";
+  };
+  for (const QueueSettings& queue : settings.queues) {
+    text += "\n[[queue]]\nname = \"" + queue.name + "\"\ndiscipline = \"" + queue.discipline +
+            "\"\nrank = " + std::to_string(queue.rank) +
+            "\nweight = " + std::to_string(queue.weight) +
+            "\nbarred_environments = " + list_text(queue.barred_environments) + "\n";
+    time("safe", queue.safe);
+    if (queue.preemptions) text += "preemptions = " + std::to_string(*queue.preemptions) + "\n";
+    time("preemption_window", queue.preemption_window);
+    time("ageing", queue.ageing);
+    time("overdue", queue.overdue);
+  }
+  for (const ServiceClass& known : settings.classes) {
+    text +=
+        "\n[[class]]\nname = \"" + known.name + "\"\nlevel = " + std::to_string(known.level) + "\n";
+    time("wait", known.wait);
+  }
+  for (const ShareWeight& weight : settings.weights) {
+    text += "\n[[weight]]\ntenant = \"" + weight.tenant + "\"\nproject = \"" + weight.project +
+            "\"\nweight = " + std::to_string(weight.weight) + "\n";
+  }
+  return text;
+}
+
 // As the settings file would say it.
 void print_config(const Config& config) {
   std::cout << "data_dir = \"" << config.data_dir << "\"\nsocket = \"" << config.socket
@@ -220,7 +250,8 @@ void print_config(const Config& config) {
             << "\nshared = " << list_text(config.shared)
             << "\nnotify = " << list_text(config.notify) << "\nlog_level = \"" << config.log_level
             << "\"\nturn_quantum = \"" << to_text(config.turn_quantum)
-            << "\"\nsnapshot_every = " << config.snapshot_every << "\n";
+            << "\"\nsnapshot_every = " << config.snapshot_every << "\n"
+            << scheduling_text(config.scheduling);
   for (const UserAccess& user : config.users) {
     std::cout << "\n[[user]]\nuid = " << user.uid << "\nrole = \"" << user.role << "\"\n";
     if (!user.tenant.empty()) std::cout << "tenant = \"" << user.tenant << "\"\n";

@@ -165,7 +165,7 @@ void NodeExecutor::launch(const engine::State& state, const engine::LaunchEffect
   const Lease* lease = state.find_lease(effect.lease);
   if (lease == nullptr || lease->epoch != effect.epoch) return;  // over before it began
   const Task& task = state.tasks.at(effect.task);
-  const TaskSpec& spec = task.spec;
+  const TaskSpec& spec = *task.spec;
   const std::string& tenant = state.tenant(task.tenant).spec.name;
 
   node::LaunchOrder order;
@@ -425,7 +425,8 @@ void NodeExecutor::report_refused(LeaseId lease, Epoch epoch, const Error& error
   ReportEnded ended;
   ended.lease = lease;
   ended.epoch = epoch;
-  ended.end = AttemptEnd::refused;
+  // What the order itself says wrong stays wrong; another node, or another time, may do the rest.
+  ended.end = error.kind == ErrorKind::invalid_argument ? AttemptEnd::refused : AttemptEnd::unable;
   ended.ended_at = clock_.at(boottime_ns());
   ended.reason = to_text(error);
   post_end(ended);

@@ -1,0 +1,271 @@
+// The shapes of the HTTP API that are about money: rates, bills, invoices, ledgers, budgets.
+// Amounts are exact decimal text. Pure.
+#pragma once
+
+#include <boost/describe/class.hpp>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/commitment_types.hpp"
+#include "domain/price.hpp"
+
+namespace loam::api {
+
+struct RateRequest {
+  std::string currency = "USD";
+  std::string on_demand;  // per CE-hour
+  std::optional<std::string> ce_per_gibibyte;
+  std::optional<std::string> effective_from;  // default: now
+  PriceTerms terms;                           // what else the card says
+};
+BOOST_DESCRIBE_STRUCT(RateRequest, (),
+                      (currency, on_demand, ce_per_gibibyte, effective_from, terms))
+
+struct RateView {
+  std::string id;
+  std::string currency;
+  std::string on_demand;
+  std::string ce_per_gibibyte;
+  std::string effective_from;
+  PriceTerms terms;
+};
+BOOST_DESCRIBE_STRUCT(RateView, (),
+                      (id, currency, on_demand, ce_per_gibibyte, effective_from, terms))
+
+// One task on a bill.
+struct BillLine {
+  std::string task;
+  std::string name;
+  std::string project;
+  std::string environment;
+  std::string model;
+  std::string state;
+  std::string outcome;         // none until finished
+  std::string ce;              // billable
+  std::int64_t run_ms = 0;     // what the launcher measured
+  std::int64_t billed_ms = 0;  // what the usage records add up to
+  std::int64_t units_ms = 0;   // the same in the units begun that the card bills by
+  std::int64_t tasks = 0;      // priced once a run: how many; then the unit price is a task's
+  std::string unit_price;
+  std::string list;
+  std::string discount;
+  std::string net;
+  std::string purchase_model;
+  std::string tariff;
+  std::string window;  // of the card's, where the price depends on it
+  std::string isolation;
+  std::map<std::string, std::string> tags;
+};
+BOOST_DESCRIBE_STRUCT(BillLine, (),
+                      (task, name, project, environment, model, state, outcome, ce, run_ms,
+                       billed_ms, units_ms, tasks, unit_price, list, discount, net, purchase_model,
+                       tariff, window, isolation, tags))
+
+struct BillView {
+  std::string tenant;
+  std::string currency;
+  std::string from;
+  std::string to;
+  std::vector<BillLine> lines;
+  std::vector<AdjustmentView> adjustments;  // in order of time; `total` counts them
+  std::int64_t run_ms = 0;
+  std::int64_t billed_ms = 0;
+  std::string list;
+  std::string discount;
+  std::string total;
+  bool billed_equals_run = false;  // over the finished attempts on this bill
+};
+BOOST_DESCRIBE_STRUCT(BillView, (),
+                      (tenant, currency, from, to, lines, adjustments, run_ms, billed_ms, list,
+                       discount, total, billed_equals_run))
+
+struct TopUpRequest {
+  std::string amount;  // decimal, in the tenant's currency
+  std::string note;
+};
+BOOST_DESCRIBE_STRUCT(TopUpRequest, (), (amount, note))
+
+struct RateList {
+  std::vector<RateView> rates;  // in order of publication
+};
+BOOST_DESCRIBE_STRUCT(RateList, (), (rates))
+
+struct InvoiceRequest {
+  std::string tenant;
+};
+BOOST_DESCRIBE_STRUCT(InvoiceRequest, (), (tenant))
+
+struct InvoiceLineView {
+  std::string kind;  // usage, correction, credit, fee, covered
+  std::string project;
+  std::string environment;
+  std::string model;
+  std::string purchase_model;
+  std::string tariff;
+  std::string window;
+  std::string unit_price;  // per CE-hour, or per task
+  std::string ce_hours;    // rounded to 6 decimals, for people; the amounts are exact
+  std::int64_t tasks = 0;
+  std::string list;
+  std::string net;
+  std::string payable;
+};
+BOOST_DESCRIBE_STRUCT(InvoiceLineView, (),
+                      (kind, project, environment, model, purchase_model, tariff, window,
+                       unit_price, ce_hours, tasks, list, net, payable))
+
+struct TaxLineView {
+  std::string name;
+  std::string percent;
+  std::string base;
+  std::string amount;
+};
+BOOST_DESCRIBE_STRUCT(TaxLineView, (), (name, percent, base, amount))
+
+// POST /v1/invoices/{id}/credit.
+struct CreditRequest {
+  std::optional<std::string> amount;  // before tax; default: all that is left
+  std::string reason;
+};
+BOOST_DESCRIBE_STRUCT(CreditRequest, (), (amount, reason))
+
+struct CreditNoteView {
+  std::string id;
+  std::string invoice;
+  std::string currency;
+  std::string issued_at;
+  std::string net;
+  std::string tax;
+  std::string total;
+  std::string reason;
+};
+BOOST_DESCRIBE_STRUCT(CreditNoteView, (),
+                      (id, invoice, currency, issued_at, net, tax, total, reason))
+
+struct InvoiceView {
+  std::string id;
+  std::string tenant;
+  std::string currency;
+  std::string from;
+  std::string to;
+  std::string issued_at;
+  std::vector<InvoiceLineView> lines;
+  std::string subtotal;
+  std::vector<TaxLineView> taxes;
+  std::string total;
+  std::vector<CreditNoteView> credits;  // given back since; only where one invoice is shown
+};
+BOOST_DESCRIBE_STRUCT(InvoiceView, (),
+                      (id, tenant, currency, from, to, issued_at, lines, subtotal, taxes, total,
+                       credits))
+
+struct InvoiceList {
+  std::vector<InvoiceView> invoices;  // newest first
+  std::string next;                   // pass as ?after= for the following page; empty at the end
+};
+BOOST_DESCRIBE_STRUCT(InvoiceList, (), (invoices, next))
+
+struct PostingView {
+  std::string account;  // wallet, held, revenue, cash
+  std::string amount;   // signed; those of one entry sum to zero
+};
+BOOST_DESCRIBE_STRUCT(PostingView, (), (account, amount))
+
+struct LedgerEntry {
+  std::string id;
+  std::string at;
+  std::string kind;
+  std::string task;  // empty for a top-up
+  std::string note;
+  std::vector<PostingView> postings;
+};
+BOOST_DESCRIBE_STRUCT(LedgerEntry, (), (id, at, kind, task, note, postings))
+
+struct LedgerView {
+  std::string tenant;
+  std::string currency;
+  std::string wallet;
+  std::string held;
+  std::vector<LedgerEntry> entries;  // newest first
+  std::string next;                  // pass as ?after= for the following page; empty at the end
+};
+BOOST_DESCRIBE_STRUCT(LedgerView, (), (tenant, currency, wallet, held, entries, next))
+
+// POST /v1/budgets: a new budget, or other terms for the one of that name.
+struct BudgetRequest {
+  std::string name;
+  std::string tenant;
+  std::optional<std::string> project;
+  std::optional<std::string> environment;
+  std::optional<std::string> model;
+  std::string monthly;  // in the tenant's currency
+  std::string zone = "UTC";
+  std::string remind_percent = "80";
+  std::string limit_percent = "100";
+  std::string approve_percent = "120";
+  std::string running = "let_run";    // or stop: what becomes of running tasks at the limit
+  bool hard = true;                   // denies where what was spent cannot be known
+  std::string approval_wait = "24h";  // after which an unanswered request expires
+  std::vector<std::string> channels;  // http://HOST:PORT/PATH, command:/PATH
+};
+BOOST_DESCRIBE_STRUCT(BudgetRequest, (),
+                      (name, tenant, project, environment, model, monthly, zone, remind_percent,
+                       limit_percent, approve_percent, running, hard, approval_wait, channels))
+
+// POST /v1/budgets/{name}/answer: to its open request for approval.
+struct BudgetAnswer {
+  bool approve = false;
+  std::optional<std::string> until;  // UTC instant; with approve
+  std::optional<std::string> limit;  // the new limit of the month; with approve
+};
+BOOST_DESCRIBE_STRUCT(BudgetAnswer, (), (approve, until, limit))
+
+struct BudgetNoticeView {
+  std::string at;
+  std::string kind;
+  std::string spent;
+  std::string limit;
+  std::string words;
+};
+BOOST_DESCRIBE_STRUCT(BudgetNoticeView, (), (at, kind, spent, limit, words))
+
+struct BudgetView {
+  std::string name;
+  std::string tenant;
+  std::optional<std::string> project;
+  std::optional<std::string> environment;
+  std::optional<std::string> model;
+  std::string currency;
+  std::string monthly;
+  std::string zone;
+  std::string remind_percent;
+  std::string limit_percent;
+  std::string approve_percent;
+  std::string running;
+  bool hard = true;
+  std::string approval_wait;
+  std::vector<std::string> channels;
+  std::string spent;     // this month, taxes included
+  std::string reserved;  // held for its tasks
+  std::string available;
+  std::string limit;  // in force
+  bool request_open = false;
+  std::optional<std::string> approved_by;
+  std::optional<std::string> approved_until;
+  std::vector<BudgetNoticeView> notices;  // newest first; only where one budget is shown
+};
+BOOST_DESCRIBE_STRUCT(BudgetView, (),
+                      (name, tenant, project, environment, model, currency, monthly, zone,
+                       remind_percent, limit_percent, approve_percent, running, hard, approval_wait,
+                       channels, spent, reserved, available, limit, request_open, approved_by,
+                       approved_until, notices))
+
+struct BudgetList {
+  std::vector<BudgetView> budgets;  // by name
+};
+BOOST_DESCRIBE_STRUCT(BudgetList, (), (budgets))
+
+}  // namespace loam::api

@@ -1,0 +1,66 @@
+// Scheduling: what an operator settles about queues, service classes and fair shares. Part of the
+// journal, so that a replay decides as it did. Pure.
+#pragma once
+
+#include <boost/describe/class.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.hpp"
+
+namespace loam {
+
+// Where tasks wait. A name that was once given stays: a queue that is no longer listed is closed,
+// its tasks run to their end and no new ones come.
+struct QueueSettings {
+  std::string name = "default";
+  std::string discipline = "priority";  // "fifo", "easy", "drf", …; see docs/operating.md
+  std::int64_t rank = 0;                // queues of a higher rank are tried first
+  std::int64_t weight = 1;              // among queues of one rank
+  std::vector<std::string> barred_environments;
+  // Over what the discipline brings along; absent: as that has it.
+  std::optional<Duration> safe;               // a task runs so long before it may be preempted
+  std::optional<std::int64_t> preemptions;    // of one task in a window; then it is protected
+  std::optional<Duration> preemption_window;  // 0: a task's whole life
+  std::optional<Duration> ageing;             // of waiting that counts as one level more
+  std::optional<Duration> overdue;            // after so long a task is tried before all others
+  bool closed = false;
+
+  friend bool operator==(const QueueSettings&, const QueueSettings&) = default;
+};
+BOOST_DESCRIBE_STRUCT(QueueSettings, (),
+                      (name, discipline, rank, weight, barred_environments, safe, preemptions,
+                       preemption_window, ageing, overdue, closed))
+
+struct ServiceClass {
+  std::string name = "standard";
+  std::int64_t level = 0;        // a higher one is tried first, and may preempt lower ones
+  std::optional<Duration> wait;  // what it promises: a task waits no longer, or there is an alarm
+
+  friend bool operator==(const ServiceClass&, const ServiceClass&) = default;
+};
+BOOST_DESCRIBE_STRUCT(ServiceClass, (), (name, level, wait))
+
+// A tenant's part of a queue with fair shares, or a project's part of its tenant's; 1 by default.
+struct ShareWeight {
+  std::string tenant;
+  std::string project;  // empty: the tenant as a whole
+  std::int64_t weight = 1;
+
+  friend bool operator==(const ShareWeight&, const ShareWeight&) = default;
+};
+BOOST_DESCRIBE_STRUCT(ShareWeight, (), (tenant, project, weight))
+
+struct SchedulingSettings {
+  std::vector<QueueSettings> queues{{}};  // the first one is where tasks go that name none
+  std::vector<ServiceClass> classes{{}};
+  std::vector<ShareWeight> weights;
+  Duration share_half_life = Duration::hours(1);
+
+  friend bool operator==(const SchedulingSettings&, const SchedulingSettings&) = default;
+};
+BOOST_DESCRIBE_STRUCT(SchedulingSettings, (), (queues, classes, weights, share_half_life))
+
+}  // namespace loam

@@ -1,0 +1,205 @@
+// Decisions of the scheduler, carried out: who starts, who is asked to leave, what is promised.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/assert.hpp"
+#include "billing/accounts.hpp"
+#include "engine/decisions.hpp"
+#include "engine/queries.hpp"
+#include "engine/scheduling.hpp"
+
+namespace loam::engine {
+namespace {
+
+// Bounds of one pass, so that the command stays below 2 ms on a big pool; what they leave out has
+// its turn in the passes that follow.
+schedule::Scheduler::PassLimits limits_of(const SchedulePass& asked,
+                                          const std::set<TaskId>& left_out) {
+  schedule::Scheduler::PassLimits limits;
+  limits.actions_max = 16;
+  limits.reasons = false;
+  limits.turns_max = 100;
+  limits.turns_beyond = 100;
+  limits.ends_max = 256;
+  limits.victims_max = 512;
+  limits.victim_tries_max = 64;
+  limits.left_out = &left_out;
+  for (const PassMark& mark : asked.beyond) {
+    limits.beyond[mark.queue] = {static_cast<schedule::Tier>(mark.tier), mark.key, mark.second_key,
+                                 mark.arrival, mark.task};
+  }
+  return limits;
+}
+
+// Tasks that their tenants cannot pay for are passed over, so many in one command.
+constexpr std::size_t left_out_max = 16;
+
+std::vector<PassMark> marks_of(const schedule::Pass& pass) {
+  std::vector<PassMark> marks;
+  for (const auto& [queue, rank] : pass.next) {
+    marks.push_back({queue, static_cast<std::int64_t>(rank.tier), rank.key, rank.second_key,
+                     rank.arrival, rank.id});
+  }
+  return marks;
+}
+
+// Carries out the actions of one pass, one after the other.
+class Carrier {
+ public:
+  // `room`: what is free before the pass.
+  Carrier(Draft& draft, const schedule::Room& room, const schedule::Pass& pass)
+      : draft_(draft),
+        room_(room.copy()),
+        quotas_(schedule::Quotas::on_top_of(draft.state().scheduler.quotas())) {
+    for (const schedule::Action& action : pass.actions)
+      leaving_ = leaving_ || std::holds_alternative<schedule::Preempt>(action);
+  }
+
+  // False: it cannot be done now, and none of it was.
+  bool operator()(const schedule::Start& start) {
+    // The pass takes those who were told to leave for gone. Once they are, it starts.
+    const schedule::Job& job = draft_.state().scheduler.standing(start.task).job;
+    if (!room_->holds(start.place)) return true;
+    if (leaving_ && quotas_.check(job.tenant, job.takes, job.limit)) return true;
+    if (!grant(draft_.state().tasks.at(start.task), start.place)) return false;
+    room_->take(start.place);
+    quotas_.charge(job.tenant, job.takes);
+    return true;
+  }
+
+  bool operator()(const schedule::Preempt& preempt) {
+    const State& state = draft_.state();
+    if (preempt.task.valid() && !on_one_node_each(preempt.place)) return false;
+    Duration longest;
+    for (const TaskId id : preempt.victims) {
+      const Task& victim = state.tasks.at(id);
+      longest = std::max(longest, grace_of(victim, StopReason::preempted));
+      for (const LeaseId lease : victim.leases) {
+        if (state.leases.at(lease).stopping == StopReason::none)
+          draft_.add(StopRequested{lease, StopReason::preempted});
+      }
+    }
+    if (!preempt.task.valid()) return true;
+    const Task& task = state.tasks.at(preempt.task);
+    return promise(task, draft_.now() + longest, preempt.place, true);
+  }
+
+  bool operator()(const schedule::Promise& promised) {
+    const Task& task = draft_.state().tasks.at(promised.task);
+    return promise(task, promised.at, promised.place, false);
+  }
+
+  bool operator()(const schedule::Defrag&) { return false; }
+
+ private:
+  // An attempt is a process of one node: a unit spread over several has nowhere to run.
+  static bool on_one_node_each(const schedule::Place& place) {
+    return std::all_of(place.begin(), place.end(),
+                       [](const schedule::UnitPlacement& unit) { return unit.hosts.size() == 1; });
+  }
+
+  bool promise(const Task& task, Instant at, const schedule::Place& place, bool leaving) {
+    if (!on_one_node_each(place)) return false;
+    draft_.add(TaskPromised{task.id, at, leaving, members_of(place)});
+    return true;
+  }
+
+  // Sets aside what a dearer card or device than at submission costs more; false: there is not so
+  // much left.
+  bool hold_more(const Task& task, const schedule::Place& places, const RateCard& card) {
+    const State& state = draft_.state();
+    const Tenant& tenant = state.tenant(task.tenant);
+    const Duration rest = task.spec->limit - task.run_time;
+    Money needed = Money::zero(tenant.spec.currency);
+    for (const schedule::UnitPlacement& place : places) {
+      const Bought unit = bought({place});
+      needed += most_it_costs(state, draft_.now(), tenant, *task.spec,
+                              billing::billable_ce(unit.ce, unit.memory, card), rest);
+    }
+    if (needed <= task.held) return true;
+    const Money more = needed - task.held;
+    const auto spent = spent_.try_emplace(tenant.id, Money::zero(tenant.spec.currency)).first;
+    if (more > available(state, tenant.id) - spent->second) return false;
+    spent->second += more;
+    draft_.add(TransactionPosted{
+        billing::hold(TransactionId{draft_.next().transaction++}, tenant.id, task.id, more)});
+    return true;
+  }
+
+  bool grant(const Task& task, schedule::Place places) {
+    if (!on_one_node_each(places)) return false;
+    const State& state = draft_.state();
+    const Tenant& tenant = state.tenant(task.tenant);
+    if (state.budgets.holds_back(tenant.id, task.spec->attribution, draft_.now())) return false;
+    const billing::PriceTable* table = state.rates.at(tenant.spec.currency, draft_.now());
+    LOAM_ASSERT(table != nullptr);  // there was one at submission
+    const ResourceRequest& request = task.spec->request;
+    for (schedule::UnitPlacement& place : places) {
+      if (request.ce && request.devices == 1 && place.slices.size() > 1)
+        take_off_surplus(*request.ce, place);
+    }
+    if (!hold_more(task, places, table->card())) return false;
+    std::int64_t rank = 0;
+    for (const schedule::UnitPlacement& place : places) {
+      const Bought unit = bought({place});
+      LeaseGranted granted;
+      granted.lease = LeaseId{draft_.next().lease++};
+      granted.task = task.id;
+      granted.epoch = Epoch{task.epoch.value + 1};
+      granted.rank = rank++;
+      for (const schedule::Placement& slice : place.slices)
+        granted.slices.push_back({slice.device, slice.share, slice.memory});
+      granted.isolation = isolation_of(place);
+      granted.purchase_model = model_now(state, draft_.now(), tenant, *task.spec, unit.ce);
+      granted.cpu = place.hosts.front().cpu;
+      granted.host_memory = place.hosts.front().memory;
+      granted.ce = unit.ce;
+      granted.billable_ce = billing::billable_ce(unit.ce, unit.memory, table->card());
+      draft_.add(std::move(granted));
+    }
+    draft_.subject(task.id.text());
+    return true;
+  }
+
+  Draft& draft_;
+  // As they are until somebody has left.
+  std::unique_ptr<schedule::Room> room_;
+  schedule::Quotas quotas_;
+  bool leaving_ = false;  // somebody is told to leave in this pass
+  std::map<TenantId, Money> spent_;
+};
+
+TaskId task_of(const schedule::Action& action) {
+  return std::visit([](const auto& one) { return one.task; }, action);
+}
+
+}  // namespace
+
+Decision decide_on(const State& state, Instant now, const SchedulePass& asked) {
+  Draft draft(state, now);
+  const schedule::Scheduler& scheduler = state.scheduler;
+  if (scheduler.waiting() == 0 && scheduler.reservations().empty()) return draft.done();
+  const schedule::PoolRoom room(state.pool, state.kinds);
+  std::set<TaskId> left_out;
+  while (left_out.size() < left_out_max) {
+    const schedule::Pass pass = scheduler.pass(now, room, limits_of(asked, left_out));
+    Carrier carry_out(draft, room, pass);
+    bool all = true;
+    for (const schedule::Action& action : pass.actions) {
+      all = std::visit([&](const auto& one) { return carry_out(one); }, action);
+      if (all) continue;
+      const TaskId task = task_of(action);
+      left_out.insert(task);
+      // What is cleared for one that cannot have it is for others again.
+      const auto plan = scheduler.plans().find(task);
+      if (plan != scheduler.plans().end() && plan->second.leaving) draft.add(PromiseDropped{task});
+      break;
+    }
+    draft.beyond(marks_of(pass));
+    if (all || !draft.empty()) break;
+  }
+  return draft.done();
+}
+
+}  // namespace loam::engine
