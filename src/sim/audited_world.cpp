@@ -14,6 +14,8 @@ const std::string& AuditedWorld::broken() const {
 }
 
 void AuditedWorld::audit() {
+  if (stuck() && broken_.empty())
+    broken_ = "rule 13: decisions without end at " + to_text(clock().true_now());
   if (!up()) return;
   const engine::State& now = state();
   Seen seen;

@@ -40,6 +40,8 @@ void Auditor::hear(const Record& record) {
   sequence_ = record.sequence;
   now_ = record.at;
   ++records_;
+  const bool asks = std::holds_alternative<StopRequested>(record.event);
+  if (!asks && !std::holds_alternative<TaskPromised>(record.event)) victims_.clear();
   std::visit([&](const auto& event) { on(record, event); }, record.event);
 }
 
@@ -54,16 +56,25 @@ void Auditor::on(const Record&, const DeviceAttached& event) {
     fail(1, event.facts.uuid + " changed its facts under its leases");
   }
   device.facts = event.facts;
+  device.node = event.node;
   device.name = nodes_.at(event.node.value - 1) + "/" + std::to_string(event.index);
   device.healthy = true;
 }
 
 void Auditor::on(const Record&, const DeviceHealthChanged& event) {
   devices_.at(event.device.value - 1).healthy = event.health == DeviceHealth::healthy;
+  if (event.health == DeviceHealth::healthy) return;
+  for (auto& [id, book] : tasks_) {  // what was promised there is off
+    if (book.promise && is_at(*book.promise, event.device)) book.promise.reset();
+  }
 }
 
 void Auditor::on(const Record&, const DeviceDrainChanged& event) {
   devices_.at(event.device.value - 1).draining = event.draining;
+  if (!event.draining) return;
+  for (auto& [id, book] : tasks_) {
+    if (book.promise && is_at(*book.promise, event.device)) book.promise.reset();
+  }
 }
 
 void Auditor::on(const Record&, const TenantCreated& event) {
@@ -74,7 +85,13 @@ void Auditor::on(const Record&, const TenantCreated& event) {
 }
 
 void Auditor::on(const Record&, const TenantChanged& event) {
-  tenants_.at(event.tenant.value - 1).spec = event.spec;
+  TenantSpec& spec = tenants_.at(event.tenant.value - 1).spec;
+  const bool same = spec.quota == event.spec.quota;
+  spec = event.spec;
+  if (same) return;
+  for (auto& [id, book] : tasks_) {  // what was planned supposed the quota as it was
+    if (book.tenant == event.tenant) book.promise.reset();
+  }
 }
 
 void Auditor::on(const Record&, const RateCardPublished& event) {
@@ -138,7 +155,7 @@ void Auditor::check_wallet(TenantId id) {
   }
 }
 
-void Auditor::on(const Record&, const TaskAccepted& event) {
+void Auditor::on(const Record& record, const TaskAccepted& event) {
   if (event.task <= last_task_) fail(3, event.task.text() + " was given out before");
   last_task_ = event.task;
   ++tasks_accepted_;
@@ -146,6 +163,7 @@ void Auditor::on(const Record&, const TaskAccepted& event) {
   book.id = event.task;
   book.tenant = event.tenant;
   book.spec = event.spec;
+  book.arrival = record.at;
   book.held = book.rated = book.charged =
       Money::zero(tenants_.at(event.tenant.value - 1).spec.currency);
   tasks_.emplace(event.task, std::move(book));
@@ -153,6 +171,7 @@ void Auditor::on(const Record&, const TaskAccepted& event) {
 
 void Auditor::check_quota(const TenantBook& tenant) {
   const Quota& quota = tenant.spec.quota;
+  if (!quota.cohort.empty()) return check_cohort(quota.cohort);
   if ((quota.ce && tenant.ce_used > *quota.ce) ||
       (quota.memory && tenant.memory_used > *quota.memory) ||
       (quota.tasks && tenant.running > *quota.tasks)) {
@@ -170,6 +189,7 @@ void Auditor::on(const Record& record, const LeaseGranted& event) {
     fail(4, event.task.text() + " got a lease without waiting");
   if (event.rank != (first ? 0 : book->granted))
     fail(2, event.lease.text() + " is not the next member of its gang");
+  if (first) plans_kept_ = plans_that_hold();
   if (book->epoch.value + (first ? 1U : 0U) != event.epoch.value)
     fail(4, event.lease.text() + " skips an epoch");
   if (event.lease <= last_lease_) fail(4, event.lease.text() + " was given out before");
@@ -191,6 +211,7 @@ void Auditor::on(const Record& record, const LeaseGranted& event) {
   entry.net = Money::zero(tenant.spec.currency);
   entry.granted_at = record.at;
   entry.stop_at = Instant{0};
+  entry.ends_by = record.at + (book->spec.limit - book->rounds);
   for (const Slice& slice : event.slices) {
     DeviceBook& device = devices_.at(slice.device.value - 1);
     device.used += slice.share;
@@ -201,13 +222,17 @@ void Auditor::on(const Record& record, const LeaseGranted& event) {
       fail(1, device.name + " is full: " + to_text(device.used) + " and " +
                   to_text(device.memory_used) + " are given away");
     }
-    if (!device.healthy || device.draining) fail(1, device.name + " takes no leases, and got one");
+    if (!device.healthy || device.draining || marked_.count(device.node) != 0)
+      fail(1, device.name + " takes no leases, and got one");
     if (slice.share.value <= 0 || slice.memory.value <= 0) fail(1, "an empty slice");
   }
   tenant.ce_used += event.ce;
   if (first) ++tenant.running;
   check_quota(tenant);
   leases_.emplace(event.lease, std::move(entry));
+  if (event.rank + 1 < book->spec.gang) return;
+  if (!book->promise) check_plans_kept(event.task, *book);
+  book->promise.reset();
 }
 
 void Auditor::on(const Record& record, const AttemptStarted& event) {
@@ -218,12 +243,14 @@ void Auditor::on(const Record& record, const AttemptStarted& event) {
     fail(8, event.lease.text() + " started before it was granted, or in the future");
   }
   book->started_at = book->rated_until = event.started_at;
-  book->stop_at = event.stop_at;
+  book->stop_at = book->ends_by = event.stop_at;
   book->isolation = event.isolation;
 }
 
 void Auditor::on(const Record&, const StopRequested& event) {
-  lease(event.lease, 4);
+  const LeaseBook* book = lease(event.lease, 4);
+  if (book == nullptr || event.reason != StopReason::preempted) return;
+  victims_.insert(book->task);
 }
 
 void Auditor::on(const Record& record, const LeaseEnded& event) {
@@ -241,6 +268,11 @@ void Auditor::on(const Record& record, const LeaseEnded& event) {
                   to_text(book->billed));
     }
     owner->ran += ran;
+    owner->round = std::max(owner->round, ran);
+  }
+  if (owner->leases.empty()) {
+    owner->rounds += owner->round;
+    owner->round = Duration{};
   }
   TenantBook& tenant = tenants_.at(book->tenant.value - 1);
   for (const Slice& slice : book->slices) {
@@ -259,12 +291,15 @@ void Auditor::on(const Record& record, const LeaseEnded& event) {
   leases_.erase(event.lease);
 }
 
-void Auditor::on(const Record&, const TaskRequeued& event) {
+void Auditor::on(const Record& record, const TaskRequeued& event) {
   TaskBook* book = task(event.task, 3);
   if (book == nullptr) return;
   if (book->stage != Stage::between && book->stage != Stage::paused) {
     fail(3, event.task.text() + " went back to the queue out of nowhere");
   }
+  book->unable_at.reset();
+  if (event.cause == RequeueCause::unable) book->unable_at = record.at;
+  if (event.cause == RequeueCause::resumed) book->arrival = record.at;
   book->stage = Stage::waiting;
 }
 
@@ -377,62 +412,6 @@ void Auditor::check_drained() {
     if (account.kind == AccountKind::held && !amount.is_zero()) {
       fail(9, to_text(account) + " still holds " + to_text(amount));
     }
-  }
-}
-
-bool Auditor::fits_somewhere(const TaskSpec& spec, MilliCe& ce, Mebibytes& memory,
-                             bool empty) const {
-  const ResourceRequest& request = spec.request;
-  for (const DeviceBook& device : devices_) {
-    if (!device.healthy || device.draining) continue;
-    if (!request.device_type.empty() && request.device_type != device.facts.type) continue;
-    if (!request.device.empty() && request.device != device.name &&
-        request.device != device.facts.uuid) {
-      continue;
-    }
-    const std::int64_t worth = device.facts.factors.of(request.work_class).value;
-    const std::int64_t share = request.share
-                                   ? request.share->value
-                                   : std::max<std::int64_t>(1, request.ce->value * 1000 / worth);
-    const std::int64_t mib =
-        request.memory ? request.memory->value
-                       : std::max<std::int64_t>(1, share * device.facts.memory.value / 1000);
-    const std::int64_t used = empty ? 0 : device.used.value;
-    const std::int64_t mib_used = empty ? 0 : device.memory_used.value;
-    if (used + share > 1000 || mib_used + mib > device.facts.memory.value) continue;
-    ce = request.ce ? *request.ce : MilliCe{std::max<std::int64_t>(1, share * worth / 1000)};
-    memory = Mebibytes{mib};
-    return true;
-  }
-  return false;
-}
-
-void Auditor::check_nothing_idles() {
-  // First come, first served: the first task of each tenant in turn, until one finds no room.
-  std::set<TenantId> tried;
-  for (const auto& [id, book] : tasks_) {
-    if (book.stage != Stage::waiting || !tried.insert(book.tenant).second) continue;
-    // Whether several slices fit together is not a matter of one device after the other.
-    if (book.spec.gang > 1 || book.spec.request.devices > 1) return;
-    MilliCe ce;
-    Mebibytes memory;
-    if (!fits_somewhere(book.spec, ce, memory, true)) {
-      // No device there could hold it; but several might together, and then it holds the queue.
-      if (book.spec.request.ce) return;
-      continue;
-    }
-    if (!fits_somewhere(book.spec, ce, memory, false)) return;  // it holds the queue
-    const TenantBook& tenant = tenants_.at(book.tenant.value - 1);
-    const Quota& quota = tenant.spec.quota;
-    const bool over = (quota.ce && tenant.ce_used + ce > *quota.ce) ||
-                      (quota.memory && tenant.memory_used + memory > *quota.memory) ||
-                      (quota.tasks && tenant.running + 1 > *quota.tasks);
-    // The figures are those of one device that fits; where types differ in worth another may not.
-    if (over) continue;
-    if (quota.ce || quota.memory) continue;
-    fail(13, id.text() + " waits although there is room for its " + to_text(ce) + " CE and " +
-                 to_text(memory));
-    return;
   }
 }
 

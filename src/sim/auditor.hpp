@@ -6,7 +6,9 @@
 //    2  a gang starts whole or not at all
 //    3  an accepted task is in one state and ends once
 //    4  one live attempt per task; an old epoch changes nothing
-//    7  usage stays within the quota
+//    5  what starts delays no plan that could be kept
+//    6  a victim is of a lower level, borrows, or its queue preempts by its order
+//    7  usage stays within the quota, and within the cohort's
 //    8  usage records tile each lease; billed time is run time; the price is the card's
 //    9  postings sum to zero; an invoice is the sum of its lines and of what was charged
 //   10  invoices are numbered without gaps and never change
@@ -14,7 +16,7 @@
 //   12  replay gives the same state (checked by whoever holds the journal)
 //   13  nothing idles that a task at the head of the queue fits
 //
-// 5 (backfill) and 6 (victims) wait for what they speak of. Pure.
+// Pure.
 #pragma once
 
 #include <map>
@@ -70,6 +72,11 @@ class Auditor {
     Money rated;    // Σ net of its usage records
     Money charged;  // Σ postings to revenue
     Duration ran;
+    Instant arrival;  // in the queue, by its first coming or its last resuming
+    Duration rounds;  // run in ended rounds, each its longest member
+    Duration round;   // of this round's ended members, the longest
+    std::optional<TaskPromised> promise;
+    std::optional<Instant> unable_at;  // its last start failed then: it waits before the next
     bool may_overrun = false;  // its stop took longer than the hold reckoned, or prices rose
   };
   struct LeaseBook {
@@ -81,6 +88,7 @@ class Auditor {
     Instant granted_at;
     std::optional<Instant> started_at;
     Instant stop_at;
+    Instant ends_by;  // by its limit, as far as is known
     Instant rated_until;
     PurchaseModel purchase_model = PurchaseModel::on_demand;
     Isolation isolation = Isolation::software;
@@ -108,6 +116,7 @@ class Auditor {
     std::set<LeaseId> leases;
     bool healthy = true;
     bool draining = false;
+    NodeId node;
   };
   struct TenantBook {
     TenantSpec spec;
@@ -149,6 +158,10 @@ class Auditor {
   void on(const Record&, const BudgetRemoved&) {}
   void on(const Record&, const BudgetNoticed&) {}
   void on(const Record&, const BudgetApproved&) {}
+  void on(const Record&, const SchedulingSet&);
+  void on(const Record&, const TaskPromised&);
+  void on(const Record&, const PromiseDropped&);
+  void on(const Record&, const NodeMarked&);
   void on(const Record&, const CommitmentBought&);
   void on(const Record&, const CommitmentCharged&);
   void on(const Record&, const CommitmentEnded&);
@@ -163,9 +176,19 @@ class Auditor {
   void check_price(const LeaseBook& book, const TaskBook& owner, const UsageRecord& usage,
                    const RateCard& card);
   void check_quota(const TenantBook& tenant);
+  void check_cohort(const std::string& name);
   void check_wallet(TenantId id);
+  // Whether one slice of it fits a device, given the leases that are there now (at: none), or that
+  // will be there then by their limits.
+  bool fits_somewhere(const TaskSpec& spec, std::optional<Instant> at) const;
+  bool is_on_marked(const std::string& device) const;
+  const QueueSettings& queue_of(const TaskSpec& spec) const;
+  std::int64_t level_of(const TaskSpec& spec) const;
+  std::vector<TaskId> plans_that_hold() const;
+  static bool is_at(const TaskPromised& promise, DeviceId device);
+  void check_plans_kept(TaskId started, const TaskBook& book);
+  void check_victims(const TaskBook& asker);
   void check_covers();
-  bool fits_somewhere(const TaskSpec& spec, MilliCe& ce, Mebibytes& memory, bool empty) const;
 
   std::string broken_;
   std::uint64_t sequence_ = 0;
@@ -188,6 +211,10 @@ class Auditor {
   CreditNoteId last_note_;
   std::map<InvoiceId, Money> to_give_back_;  // of each invoice, taxes included
   std::map<Currency, Instant> spot_moved_at_;
+  SchedulingSettings settings_;
+  std::set<NodeId> marked_;         // nodes that get no leases
+  std::set<TaskId> victims_;        // asked to leave since the last record that was no such request
+  std::vector<TaskId> plans_kept_;  // that held before the present grant
   std::map<TenantId, CoverBook> covers_;
 };
 

@@ -27,6 +27,7 @@ std::vector<std::string> command_of(const Program& program) {
   put(words, "start_delay_ms", program.start_delay.ms);
   put(words, "report_delay_ms", program.report_delay.ms);
   put(words, "reports_twice", program.reports_twice ? 1 : 0);
+  put(words, "unable", program.unable);
   if (!program.refused.empty()) words.push_back("refused=" + program.refused);
   return words;
 }
@@ -46,6 +47,7 @@ Program program_of(const std::vector<std::string>& command) {
     if (name == "start_delay_ms") program.start_delay = Duration{number_in(value)};
     if (name == "report_delay_ms") program.report_delay = Duration{number_in(value)};
     if (name == "reports_twice") program.reports_twice = value == "1";
+    if (name == "unable") program.unable = number_in(value);
     if (name == "refused") program.refused = std::string(value);
   }
   return program;

@@ -13,10 +13,12 @@ namespace loam::sim {
 struct Program {
   Duration run = Duration::seconds(60);  // work until it exits by itself
   std::int64_t exit_code = 0;
-  Duration launch;       // from the launch to the first instruction
-  Duration stop;         // from the notice to its exit; beyond the grace it is killed
-  bool deaf = false;     // ignores the notice: only the kill ends it
-  std::string refused;   // the node cannot start it, for this reason
+  Duration launch;      // from the launch to the first instruction
+  Duration stop;        // from the notice to its exit; beyond the grace it is killed
+  bool deaf = false;    // ignores the notice: only the kill ends it
+  std::string refused;  // the node cannot start it, for this reason
+  // So often the node is not able to start it, then it is.
+  std::int64_t unable = 0;
   Duration start_delay;  // how late its reports arrive
   Duration report_delay;
   bool reports_twice = false;

@@ -67,6 +67,16 @@ struct MakeTenant {
   std::optional<Money> wallet;
   bool change = false;
 };
+// Each changes one thing of the settings in force.
+struct SetQueue {
+  QueueSettings queue;
+};
+struct SetClass {
+  ServiceClass service_class;
+};
+struct SetWeight {
+  ShareWeight weight;
+};
 struct Submit {
   std::string tenant;
   TaskSpec spec;    // its name is what the scenario calls it
@@ -127,11 +137,11 @@ struct Block {
   std::size_t line_last = 0;
 };
 
-using Step =
-    std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeBudget,
-                 AnswerBudgetStep, CreditStep, CommitStep, ShortfallStep, MakeTenant, Submit,
-                 AskOfTask, Drain, Pay, InvoiceNow, Report, FaultDaemon, FaultJournal, FaultClock,
-                 FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
+using Step = std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeBudget,
+                          AnswerBudgetStep, CreditStep, CommitStep, ShortfallStep, MakeTenant,
+                          SetQueue, SetClass, SetWeight, Submit, AskOfTask, Drain, Pay, InvoiceNow,
+                          Report, FaultDaemon, FaultJournal, FaultClock, FaultDevice, TakeSnapshot,
+                          Expect, Quiet, Block>;
 
 // When a statement happens: so long after the clock's start, after the statement before, or at an
 // instant.

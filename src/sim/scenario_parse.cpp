@@ -143,6 +143,14 @@ Result<Step> read_tenant_as(Words& words, bool change) {
   LOAM_CHECK(words.take("quota_memory", spec.quota.memory, zero_or(parse_memory)));
   LOAM_CHECK(words.take("quota_tasks", spec.quota.tasks, parse_count));
   LOAM_CHECK(words.take("quota_queued", spec.quota.queued, parse_count));
+  if (const Word* word = words.attribute("quota_devices")) {
+    LOAM_TRY(devices, words.placed(*word, parse_count(word->text)));
+    spec.quota.devices = whole_device * devices;
+  }
+  LOAM_CHECK(words.take("quota_longest", spec.quota.longest, parse_duration));
+  LOAM_CHECK(words.take("cohort", spec.quota.cohort, parse_text));
+  LOAM_CHECK(words.take("borrow", spec.quota.borrow, parse_percent));
+  LOAM_CHECK(words.take("lend", spec.quota.lend, parse_percent));
   return Step(std::move(tenant));
 }
 
@@ -151,6 +159,47 @@ Result<Step> read_tenant(Words& words) {
 }
 Result<Step> read_change(Words& words) {
   return read_tenant_as(words, true);
+}
+
+Result<Step> read_queue(Words& words) {
+  LOAM_TRY(name, words.next("the name of the queue"));
+  SetQueue step;
+  QueueSettings& queue = step.queue;
+  queue.name = name->text;
+  const auto time = [](std::string_view text) {
+    return text == "0" ? Result<Duration>(Duration{}) : parse_duration(text);
+  };
+  LOAM_CHECK(words.take("discipline", queue.discipline, parse_text));
+  LOAM_CHECK(words.take("rank", queue.rank, parse_count));
+  LOAM_CHECK(words.take("weight", queue.weight, parse_count));
+  LOAM_CHECK(words.take("barred", queue.barred_environments, parse_list));
+  LOAM_CHECK(words.take("safe", queue.safe, time));
+  LOAM_CHECK(words.take("preemptions", queue.preemptions, parse_count));
+  LOAM_CHECK(words.take("window", queue.preemption_window, time));
+  LOAM_CHECK(words.take("ageing", queue.ageing, time));
+  LOAM_CHECK(words.take("overdue", queue.overdue, time));
+  return Step(std::move(step));
+}
+
+Result<Step> read_class(Words& words) {
+  LOAM_TRY(name, words.next("the name of the service class"));
+  SetClass step;
+  step.service_class.name = name->text;
+  LOAM_CHECK(words.take("level", step.service_class.level, parse_count));
+  LOAM_CHECK(words.take("wait", step.service_class.wait, parse_duration));
+  return Step(std::move(step));
+}
+
+Result<Step> read_weight(Words& words) {
+  LOAM_TRY(name, words.next("the tenant, or tenant/project"));
+  SetWeight step;
+  const std::size_t slash = name->text.find('/');
+  step.weight.tenant = name->text.substr(0, slash);
+  if (slash != std::string::npos) step.weight.project = name->text.substr(slash + 1);
+  LOAM_TRY(word, words.next("the weight"));
+  LOAM_TRY(weight, words.placed(*word, parse_count(word->text)));
+  step.weight.weight = weight;
+  return Step(std::move(step));
 }
 
 Result<void> read_request(Words& words, ResourceRequest& request) {
@@ -183,6 +232,7 @@ Result<void> read_program(Words& words, TaskSpec& spec) {
   LOAM_CHECK(words.take("stop", program.stop, parse_duration));
   LOAM_CHECK(words.take("deaf", program.deaf, parse_yes));
   LOAM_CHECK(words.take("refused", program.refused, parse_text));
+  LOAM_CHECK(words.take("unable", program.unable, parse_count));
   LOAM_CHECK(words.take("start_report", program.start_delay, parse_duration));
   LOAM_CHECK(words.take("end_report", program.report_delay, parse_duration));
   LOAM_CHECK(words.take("reports_twice", program.reports_twice, parse_yes));
@@ -202,6 +252,7 @@ Result<void> read_terms(Words& words, Submit& submit) {
   LOAM_CHECK(words.take("image", spec.image, parse_text));
   LOAM_CHECK(words.take("tariff", spec.tariff, parse_name_of<Tariff>));
   LOAM_CHECK(words.take("service_class", spec.service_class, parse_text));
+  LOAM_CHECK(words.take("queue", spec.queue, parse_text));
   LOAM_CHECK(words.take("project", spec.attribution.project, parse_text));
   LOAM_CHECK(words.take("environment", spec.attribution.environment, parse_text));
   LOAM_CHECK(words.take("model", spec.attribution.model, parse_text));
@@ -386,8 +437,14 @@ constexpr std::array verbs{
          "shortfall TASK for=60s promised=50% got=40% [ago=0s] [slice=0] [epoch=1]"},
     Verb{"tenant", read_tenant, true,
          "tenant NAME [wallet=100USD] [credit=50USD] [currency=USD] [discount=10%] [quota_ce=] "
-         "[quota_memory=] [quota_tasks=] [quota_queued=]"},
+         "[quota_memory=] [quota_tasks=] [quota_queued=] [quota_devices=] [quota_longest=] "
+         "[cohort=] [borrow=50%] [lend=50%]"},
     Verb{"change", read_change, true, "change NAME, then what tenant takes"},
+    Verb{"queue", read_queue, true,
+         "queue NAME [discipline=] [rank=] [weight=] [barred=A,B] [safe=] [preemptions=] [window=] "
+         "[ageing=] [overdue=]"},
+    Verb{"class", read_class, true, "class NAME [level=] [wait=]"},
+    Verb{"weight", read_weight, true, "weight TENANT[/PROJECT] 3"},
     Verb{
         "submit", read_submit, true,
         "submit TASK TENANT [on_demand] ce=|share=|devices= [memory=] [limit=] [run=] [exit=] ..."},

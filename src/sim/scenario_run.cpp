@@ -22,24 +22,10 @@ Instant start_of(const Scenario& scenario) {
   return Instant{default_start_ms};
 }
 
+// "behind(t7)" as the scenario calls it: "behind(j1)".
 std::string word_for(const engine::WaitReason& reason, const Story& story) {
-  switch (reason.code) {
-    case engine::WaitCode::starting:
-      return "starting";
-    case engine::WaitCode::no_room:
-      return "no_room";
-    case engine::WaitCode::behind:
-      return "behind(" + story.name_of(reason.behind) + ")";
-    case engine::WaitCode::quota:
-      return "quota";
-    case engine::WaitCode::no_device:
-      return "no_device";
-    case engine::WaitCode::budget:
-      return "budget";
-    case engine::WaitCode::funds:
-      return "funds";
-  }
-  return "?";
+  if (!reason.other.valid()) return reason.code;
+  return reason.code.substr(0, reason.code.find('(')) + "(" + story.name_of(reason.other) + ")";
 }
 
 // "finish j1 failed" and "fail j1 failed" are the same, and so are "finish j1 succeeded" and
@@ -242,6 +228,43 @@ class Runner {
     ask(step.spec.name, TopUp{story_.tenant_named(step.spec.name), *step.wallet, "scenario"},
         step.spec.name + "-wallet");
     return {};
+  }
+
+  template <class Change>
+  Result<void> settle(const std::string& name, const Change& change) {
+    LOAM_TRY(state, this->state());
+    SchedulingSettings settings = state->settings;
+    change(settings);
+    ask(name, SetScheduling{settings});
+    return {};
+  }
+  template <class T, class Same>
+  static void put(std::vector<T>& all, const T& one, const Same& same) {
+    const auto known = std::find_if(all.begin(), all.end(), same);
+    if (known == all.end()) {
+      all.push_back(one);
+    } else {
+      *known = one;
+    }
+  }
+  Result<void> on(const SetQueue& step) {
+    return settle(step.queue.name, [&](SchedulingSettings& settings) {
+      put(settings.queues, step.queue,
+          [&](const QueueSettings& queue) { return queue.name == step.queue.name; });
+    });
+  }
+  Result<void> on(const SetClass& step) {
+    return settle(step.service_class.name, [&](SchedulingSettings& settings) {
+      put(settings.classes, step.service_class,
+          [&](const ServiceClass& known) { return known.name == step.service_class.name; });
+    });
+  }
+  Result<void> on(const SetWeight& step) {
+    return settle(step.weight.tenant, [&](SchedulingSettings& settings) {
+      put(settings.weights, step.weight, [&](const ShareWeight& known) {
+        return known.tenant == step.weight.tenant && known.project == step.weight.project;
+      });
+    });
   }
 
   Result<void> on(const Submit& step) {

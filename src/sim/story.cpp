@@ -86,8 +86,7 @@ void Story::hear(const Record& record, Instant true_time) {
       if (!fresh) sum->second += posting.amount;
     }
   }
-  tell(record.event, true_time);
-  tell_adjustment(record.event, true_time);
+  std::visit([&](const auto& event) { tell(event, true_time); }, record.event);
 }
 
 const std::string& Story::tenant_name(TenantId tenant) const {
@@ -95,104 +94,143 @@ const std::string& Story::tenant_name(TenantId tenant) const {
 }
 
 // Commitments and shortfalls: what is charged or given back besides usage.
-void Story::tell_adjustment(const Event& event, Instant at) {
-  if (const auto* bought = std::get_if<CommitmentBought>(&event)) {
-    const CommitmentTerms& terms = bought->commitment.terms;
-    add(at,
-        {plain("commitment"), plain(tenant_name(bought->commitment.tenant)), plain("bought"),
-         attribute("id", bought->commitment.id.text()), attribute("ce", to_text(terms.ce)),
-         attribute("from", to_text(terms.from)), attribute("to", to_text(terms.to))},
-        false);
-  } else if (const auto* charged = std::get_if<CommitmentCharged>(&event)) {
-    adjustments_.emplace_back(charged->tenant, charged->line);
-    add(at,
-        {plain("commitment"), plain(tenant_name(charged->tenant)), plain("charged"),
-         attribute("id", charged->commitment.text()),
-         attribute("net", amount_text(charged->line.net))},
-        false);
-  } else if (const auto* ended = std::get_if<CommitmentEnded>(&event)) {
-    add(at,
-        {plain("commitment"), plain(tenant_name(ended->tenant)), plain("ended"),
-         attribute("id", ended->commitment.text()), attribute("at", to_text(ended->at))},
-        false);
-  } else if (const auto* covered = std::get_if<UseCovered>(&event)) {
-    Money net = Money::zero(tenants_.at(covered->tenant.value - 1).currency);
-    for (const AdjustmentLine& line : covered->lines) {
-      adjustments_.emplace_back(covered->tenant, line);
-      net += line.net;
-    }
-    add(at,
-        {plain("covered"), plain(tenant_name(covered->tenant)),
-         attribute("hour", to_text(covered->hour)), attribute("net", amount_text(net))},
-        true);
-  } else if (const auto* credited = std::get_if<ShortfallCredited>(&event)) {
-    adjustments_.emplace_back(credited->tenant, credited->line);
-    add(at,
-        {plain("shortfall"), plain(name_of(credited->task)),
-         attribute("from", to_text(credited->from - start_)),
-         attribute("to", to_text(credited->to - start_)),
-         attribute("net", amount_text(credited->line.net))},
-        false);
-  }
+void Story::tell(const CommitmentBought& event, Instant at) {
+  const CommitmentTerms& terms = event.commitment.terms;
+  add(at,
+      {plain("commitment"), plain(tenant_name(event.commitment.tenant)), plain("bought"),
+       attribute("id", event.commitment.id.text()), attribute("ce", to_text(terms.ce)),
+       attribute("from", to_text(terms.from)), attribute("to", to_text(terms.to))},
+      false);
 }
 
-void Story::tell(const Event& event, Instant at) {
-  if (const auto* granted = std::get_if<LeaseGranted>(&event)) {
-    leases_[granted->task] = {granted->lease, granted->epoch};
-    tasks_[granted->lease] = granted->task;
-    const Slice& slice = granted->slices.front();
-    add(at,
-        {plain("start"), plain(name_of(granted->task)), plain("on"),
-         plain(device_named(slice.device)), attribute("share", to_text(slice.share)),
-         attribute("memory", to_text(slice.memory)), attribute("ce", to_text(granted->ce)),
-         attribute("billable", to_text(granted->billable_ce)),
-         attribute("isolation", text_of(granted->isolation)),
-         attribute("epoch", std::to_string(granted->epoch.value))},
-        false);
-  } else if (const auto* started = std::get_if<AttemptStarted>(&event)) {
-    add(at, {plain("run"), plain(name_of(tasks_.at(started->lease)))}, true);
-  } else if (const auto* stop = std::get_if<StopRequested>(&event)) {
-    add(at, {plain("stop"), plain(name_of(tasks_.at(stop->lease))), plain(text_of(stop->reason))},
-        true);
-  } else if (const auto* requeued = std::get_if<TaskRequeued>(&event)) {
-    const bool resumed = requeued->cause == RequeueCause::resumed;
-    add(at, {plain(resumed ? "resume" : "requeue"), plain(name_of(requeued->task))}, false);
-  } else if (const auto* paused = std::get_if<TaskPaused>(&event)) {
-    add(at, {plain("pause"), plain(name_of(paused->task))}, false);
-  } else if (const auto* finished = std::get_if<TaskFinished>(&event)) {
-    const TaskOutcome outcome = finished->outcome;
-    const bool failed = outcome == TaskOutcome::failed || outcome == TaskOutcome::refused ||
-                        outcome == TaskOutcome::device_lost;
-    std::vector<Word> words{plain(failed ? "fail" : "finish"), plain(name_of(finished->task))};
-    if (outcome != TaskOutcome::succeeded) words.push_back(plain(text_of(outcome)));
-    words.push_back(attribute("exit", std::to_string(finished->exit_code)));
-    words.push_back(attribute("reason", finished->reason));
-    add(at, std::move(words), false);
-  } else if (const auto* moved = std::get_if<SpotPriceMoved>(&event)) {
-    add(at,
-        {plain("spot"), plain(amount_text(moved->price)),
-         plain(std::string(moved->currency.code()))},
-        true);
-  } else if (const auto* noticed = std::get_if<BudgetNoticed>(&event)) {
-    add(at,
-        {plain("budget"), plain(noticed->notice.budget), plain(text_of(noticed->notice.kind)),
-         attribute("spent", amount_text(noticed->notice.spent)),
-         attribute("limit", amount_text(noticed->notice.limit))},
-        false);
-  } else if (const auto* credited = std::get_if<CreditNoteIssued>(&event)) {
-    add(at,
-        {plain("credit"), plain(tenants_.at(credited->note.tenant.value - 1).name),
-         attribute("id", credited->note.id.text()),
-         attribute("total", amount_text(credited->note.total))},
-        false);
-  } else if (const auto* issued = std::get_if<InvoiceIssued>(&event)) {
-    invoices_[issued->invoice.tenant] = issued->invoice;
-    add(at,
-        {plain("invoice"), plain(tenants_.at(issued->invoice.tenant.value - 1).name),
-         attribute("id", issued->invoice.id.text()),
-         attribute("total", amount_text(issued->invoice.total))},
-        false);
+void Story::tell(const CommitmentCharged& event, Instant at) {
+  adjustments_.emplace_back(event.tenant, event.line);
+  add(at,
+      {plain("commitment"), plain(tenant_name(event.tenant)), plain("charged"),
+       attribute("id", event.commitment.text()), attribute("net", amount_text(event.line.net))},
+      false);
+}
+
+void Story::tell(const CommitmentEnded& event, Instant at) {
+  add(at,
+      {plain("commitment"), plain(tenant_name(event.tenant)), plain("ended"),
+       attribute("id", event.commitment.text()), attribute("at", to_text(event.at))},
+      false);
+}
+
+void Story::tell(const UseCovered& event, Instant at) {
+  Money net = Money::zero(tenants_.at(event.tenant.value - 1).currency);
+  for (const AdjustmentLine& line : event.lines) {
+    adjustments_.emplace_back(event.tenant, line);
+    net += line.net;
   }
+  add(at,
+      {plain("covered"), plain(tenant_name(event.tenant)), attribute("hour", to_text(event.hour)),
+       attribute("net", amount_text(net))},
+      true);
+}
+
+void Story::tell(const ShortfallCredited& event, Instant at) {
+  adjustments_.emplace_back(event.tenant, event.line);
+  add(at,
+      {plain("shortfall"), plain(name_of(event.task)),
+       attribute("from", to_text(event.from - start_)), attribute("to", to_text(event.to - start_)),
+       attribute("net", amount_text(event.line.net))},
+      false);
+}
+
+void Story::tell(const LeaseGranted& event, Instant at) {
+  leases_[event.task] = {event.lease, event.epoch};
+  tasks_[event.lease] = event.task;
+  const Slice& slice = event.slices.front();
+  add(at,
+      {plain("start"), plain(name_of(event.task)), plain("on"), plain(device_named(slice.device)),
+       attribute("share", to_text(slice.share)), attribute("memory", to_text(slice.memory)),
+       attribute("ce", to_text(event.ce)), attribute("billable", to_text(event.billable_ce)),
+       attribute("isolation", text_of(event.isolation)),
+       attribute("epoch", std::to_string(event.epoch.value))},
+      false);
+}
+
+void Story::tell(const AttemptStarted& event, Instant at) {
+  add(at, {plain("run"), plain(name_of(tasks_.at(event.lease)))}, true);
+}
+
+void Story::tell(const StopRequested& event, Instant at) {
+  add(at, {plain("stop"), plain(name_of(tasks_.at(event.lease))), plain(text_of(event.reason))},
+      true);
+}
+
+void Story::tell(const TaskPromised& event, Instant at) {
+  const bool leaving = event.leaving;
+  add(at,
+      {plain(leaving ? "clear" : "plan"), plain(name_of(event.task)), plain("at"),
+       plain(to_text(event.start - start_))},
+      !leaving);
+}
+
+void Story::tell(const NodeMarked& event, Instant at) {
+  const bool off = event.until == Instant{};
+  std::vector<Word> words{plain(off ? "unmark" : "mark"), plain(nodes_.at(event.node.value - 1))};
+  if (!off) words.push_back(attribute("until", to_text(event.until - start_)));
+  add(at, std::move(words), true);
+}
+
+void Story::tell(const PromiseDropped& event, Instant at) {
+  add(at, {plain("drop"), plain(name_of(event.task))}, false);
+}
+
+void Story::tell(const TaskRequeued& event, Instant at) {
+  const bool resumed = event.cause == RequeueCause::resumed;
+  std::vector<Word> words{plain(resumed ? "resume" : "requeue"), plain(name_of(event.task))};
+  if (event.cause == RequeueCause::preempted || event.cause == RequeueCause::unable)
+    words.push_back(plain(text_of(event.cause)));
+  add(at, std::move(words), false);
+}
+
+void Story::tell(const TaskPaused& event, Instant at) {
+  add(at, {plain("pause"), plain(name_of(event.task))}, false);
+}
+
+void Story::tell(const TaskFinished& event, Instant at) {
+  const TaskOutcome outcome = event.outcome;
+  const bool failed = outcome == TaskOutcome::failed || outcome == TaskOutcome::refused ||
+                      outcome == TaskOutcome::device_lost;
+  std::vector<Word> words{plain(failed ? "fail" : "finish"), plain(name_of(event.task))};
+  if (outcome != TaskOutcome::succeeded) words.push_back(plain(text_of(outcome)));
+  words.push_back(attribute("exit", std::to_string(event.exit_code)));
+  words.push_back(attribute("reason", event.reason));
+  add(at, std::move(words), false);
+}
+
+void Story::tell(const SpotPriceMoved& event, Instant at) {
+  add(at,
+      {plain("spot"), plain(amount_text(event.price)), plain(std::string(event.currency.code()))},
+      true);
+}
+
+void Story::tell(const BudgetNoticed& event, Instant at) {
+  add(at,
+      {plain("budget"), plain(event.notice.budget), plain(text_of(event.notice.kind)),
+       attribute("spent", amount_text(event.notice.spent)),
+       attribute("limit", amount_text(event.notice.limit))},
+      false);
+}
+
+void Story::tell(const CreditNoteIssued& event, Instant at) {
+  add(at,
+      {plain("credit"), plain(tenants_.at(event.note.tenant.value - 1).name),
+       attribute("id", event.note.id.text()), attribute("total", amount_text(event.note.total))},
+      false);
+}
+
+void Story::tell(const InvoiceIssued& event, Instant at) {
+  invoices_[event.invoice.tenant] = event.invoice;
+  add(at,
+      {plain("invoice"), plain(tenants_.at(event.invoice.tenant.value - 1).name),
+       attribute("id", event.invoice.id.text()),
+       attribute("total", amount_text(event.invoice.total))},
+      false);
 }
 
 std::vector<Line> Story::bill_of(TenantId tenant) const {

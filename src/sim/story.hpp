@@ -47,8 +47,27 @@ class Story {
  private:
   std::string device_named(DeviceId device) const;
   const std::string& tenant_name(TenantId tenant) const;
-  void tell(const Event& event, Instant at);
-  void tell_adjustment(const Event& event, Instant at);
+  // Most events are no news.
+  template <class Other>
+  void tell(const Other&, Instant) {}
+  void tell(const LeaseGranted& event, Instant at);
+  void tell(const AttemptStarted& event, Instant at);
+  void tell(const StopRequested& event, Instant at);
+  void tell(const TaskPromised& event, Instant at);
+  void tell(const NodeMarked& event, Instant at);
+  void tell(const PromiseDropped& event, Instant at);
+  void tell(const TaskRequeued& event, Instant at);
+  void tell(const TaskPaused& event, Instant at);
+  void tell(const TaskFinished& event, Instant at);
+  void tell(const SpotPriceMoved& event, Instant at);
+  void tell(const BudgetNoticed& event, Instant at);
+  void tell(const CreditNoteIssued& event, Instant at);
+  void tell(const InvoiceIssued& event, Instant at);
+  void tell(const CommitmentBought& event, Instant at);
+  void tell(const CommitmentCharged& event, Instant at);
+  void tell(const CommitmentEnded& event, Instant at);
+  void tell(const UseCovered& event, Instant at);
+  void tell(const ShortfallCredited& event, Instant at);
 
   Instant start_;
   std::vector<Happening> happenings_;

@@ -28,9 +28,9 @@ void VirtualExecutor::launch(const engine::State& state, const engine::LaunchEff
   attempt.rank = lease->rank;
   for (const Slice& slice : lease->slices) attempt.devices.push_back(slice.device);
   const Task& task = state.tasks.at(effect.task);
-  attempt.program = program_of(task.spec.command);
-  attempt.limit = task.spec.limit - task.run_time + engine::node_limit_slack;
-  attempt.grace = task.spec.grace;
+  attempt.program = program_of(task.spec->command);
+  attempt.limit = task.spec->limit - task.run_time + engine::node_limit_slack;
+  attempt.grace = task.spec->grace;
   Duration launch = attempt.program.launch;
   if (faults_.launch_max.ms > 0) launch += Duration{random_.between(0, faults_.launch_max.ms)};
   Attempt& kept = attempts_.emplace(effect.lease, std::move(attempt)).first->second;
@@ -89,6 +89,12 @@ void VirtualExecutor::change_phase(Attempt& attempt) {
     if (!attempt.program.refused.empty()) {
       attempt.end = AttemptEnd::refused;
       attempt.reason = attempt.program.refused;
+      end(attempt, 0);
+      return;
+    }
+    if (tried_[attempt.task]++ < attempt.program.unable) {
+      attempt.end = AttemptEnd::unable;
+      attempt.reason = "the node had no room on its disk";
       end(attempt, 0);
       return;
     }

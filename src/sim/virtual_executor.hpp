@@ -106,7 +106,8 @@ class VirtualExecutor final : public engine::Executor {
   ReportFaults faults_;
   bool deaf_ = false;
   std::map<LeaseId, Attempt> attempts_;
-  std::map<TaskId, Duration> saved_;  // work done in paused attempts, by task
+  std::map<TaskId, Duration> saved_;      // work done in paused attempts, by task
+  std::map<TaskId, std::int64_t> tried_;  // launches, by task
   std::set<std::pair<Instant, LeaseId>> due_;
   std::set<LeaseId> open_;               // not ended, or their end not answered
   std::multimap<Instant, Parcel> mail_;  // by true time of arrival, in order of sending

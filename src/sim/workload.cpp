@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/random.hpp"
+#include "schedule/order/discipline.hpp"
 #include "sim/program.hpp"
 
 namespace loam::sim {
@@ -54,7 +55,8 @@ void plan_tenants(Workload& plan, Random& random) {
     card.currency = currency;
     card.on_demand = units(currency, random.between(0, 900)).times_ratio(1, 7, Rounding::down);
     card.ce_per_gibibyte = MilliCe{random.chance(200) ? 0 : 1250};
-    plan.cards.push_back(card);
+    sell_classes(card);
+    plan.cards.push_back(std::move(card));
   }
   for (std::int64_t i = random.between(2, 5); i > 0; --i) {
     Workload::TenantPlan tenant;
@@ -76,6 +78,30 @@ void plan_tenants(Workload& plan, Random& random) {
   }
 }
 
+void plan_scheduling(Workload& plan, Random& random) {
+  const auto& names = schedule::discipline_names();
+  plan.scheduling.queues.clear();
+  for (const char* name : {"first", "second"}) {
+    QueueSettings queue;
+    queue.name = name;
+    queue.discipline = names[random.below(names.size())];
+    queue.weight = random.between(1, 3);
+    if (random.chance(200)) queue.rank = random.between(0, 1);
+    if (random.chance(300)) queue.safe = Duration{random.between(0, 1'200'000)};
+    if (random.chance(300)) queue.preemptions = random.between(0, 3);
+    if (random.chance(300)) queue.ageing = Duration{random.between(0, 3'600'000)};
+    if (random.chance(200)) queue.overdue = Duration{random.between(1, 24 * hour_ms)};
+    plan.scheduling.queues.push_back(queue);
+    if (random.chance(600)) break;
+  }
+  plan.scheduling.classes.push_back({"premium", 10, std::nullopt});
+  plan.scheduling.classes.push_back({"economy", -10, std::nullopt});
+  for (const auto& tenant : plan.tenants) {
+    if (random.chance(300))
+      plan.scheduling.weights.push_back({tenant.spec.name, {}, random.between(1, 5)});
+  }
+}
+
 Program plan_program(Random& random, Duration limit) {
   Program program;
   program.run = Duration{limit.ms * random.between(0, 1300) / 1000};
@@ -84,6 +110,7 @@ Program plan_program(Random& random, Duration limit) {
   if (random.chance(300)) program.stop = Duration{random.between(0, 90'000)};
   program.deaf = random.chance(50);
   if (random.chance(30)) program.refused = "no such program";
+  if (random.chance(50)) program.unable = random.between(1, 20);
   if (random.chance(50)) program.start_delay = Duration{random.between(0, 300'000)};
   if (random.chance(50)) program.report_delay = Duration{random.between(0, 300'000)};
   program.reports_twice = random.chance(50);
@@ -111,6 +138,9 @@ TaskSpec plan_task(Random& random, const Workload& plan, std::size_t number) {
     if (random.chance(100)) request.devices = random.between(2, 3);
     if (random.chance(100)) spec.gang = random.between(2, 4);
   }
+  if (random.chance(300)) spec.service_class = random.chance(500) ? "premium" : "economy";
+  if (random.chance(400))
+    spec.queue = plan.scheduling.queues[random.below(plan.scheduling.queues.size())].name;
   request.work_class = static_cast<WorkClass>(random.below(4));
   if (random.chance(300)) spec.attribution.project = "project" + std::to_string(random.below(3));
   spec.command = command_of(plan_program(random, spec.limit));
@@ -209,12 +239,22 @@ const char* name_of(ActKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
+void sell_classes(RateCard& card) {
+  for (const auto& [name, percent] : {std::pair("premium", 150), std::pair("economy", 50)}) {
+    Price price;
+    price.service_class = name;
+    price.tiers = {{0, card.on_demand.times_ratio(percent, 100, Rounding::down)}};
+    card.terms.prices.push_back(std::move(price));
+  }
+}
+
 Workload workload_of(std::uint64_t seed) {
   // Mixed first: states of the generator that lie close together give sequences that overlap.
   Random random(Random(seed).next());
   Workload plan;
   plan_pool(plan, random);
   plan_tenants(plan, random);
+  plan_scheduling(plan, random);
   if (random.chance(700)) plan.reports.dropped_permille = random.below(200);
   if (random.chance(700)) plan.reports.doubled_permille = random.below(200);
   if (random.chance(700)) plan.reports.delay_max = Duration{random.between(0, 10'000)};

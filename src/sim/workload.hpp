@@ -57,9 +57,14 @@ struct Workload {
   };
   std::vector<TenantPlan> tenants;
   std::vector<RateCard> cards;
+  SchedulingSettings scheduling;
   ReportFaults reports;
   std::vector<Act> acts;  // in order of time
 };
+
+// Prices for the service classes that the tasks of a workload name: a class that no price names is
+// not sold.
+void sell_classes(RateCard& card);
 
 Workload workload_of(std::uint64_t seed);
 

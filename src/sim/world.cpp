@@ -9,6 +9,7 @@ namespace loam::sim {
 namespace {
 
 constexpr Duration retry_after = Duration::seconds(10);  // while the journal takes nothing
+constexpr std::size_t rounds_at_once_max = 5'000;        // far above what any workload needs
 
 const Actor client{"simulation", "client"};
 
@@ -36,6 +37,7 @@ engine::Answer World::ask(Command command, RequestKey key) {
 
 void World::run(std::vector<Question>& batch) {
   LOAM_ASSERT(up());
+  ++batches_;
   const std::size_t own = batch.size();
   for (const ReportDeviceHealth& report : health_) batch.push_back({report, {}, std::nullopt});
   const bool dying = die_armed_;
@@ -92,7 +94,10 @@ Instant World::next_due() const {
 }
 
 void World::advance_to(Instant true_time) {
-  for (Instant due = next_due(); due <= true_time; due = next_due()) {
+  std::size_t rounds = 0;  // at one instant
+  for (Instant due = next_due(); due <= true_time && !stuck_; due = next_due()) {
+    rounds = due > clock_.true_now() ? 0 : rounds + 1;
+    stuck_ = rounds > rounds_at_once_max;
     clock_.advance_to(due);
     std::vector<Parcel> parcels = executor_.collect();
     if (up()) {

@@ -33,8 +33,10 @@ class World {
   // have had its effect, and only the same idempotency key asks safely again).
   engine::Answer ask(Command command, RequestKey key = {});
 
-  // Runs everything due up to and including `true_time`, in order of time.
+  // Runs everything due up to and including `true_time`, in order of time; less where it is stuck().
   void advance_to(Instant true_time);
+  // It went on deciding without end at one instant.
+  bool stuck() const { return stuck_; }
   // True time of the next thing due; never() when nothing will happen by itself.
   Instant next_due() const;
 
@@ -49,6 +51,8 @@ class World {
   // or effect. It is started again at once.
   void die_before_effects() { die_armed_ = true; }
   std::size_t restarts() const { return restarts_; }
+  // What it cost to simulate: batches run so far.
+  std::size_t batches() const { return batches_; }
 
   // Every durable record, once.
   void on_record(std::function<void(const Record&)> listener) { listener_ = std::move(listener); }
@@ -73,7 +77,9 @@ class World {
   std::size_t appended_ = 0;          // in this batch
   std::uint64_t heard_sequence_ = 0;  // the last record that the listener was told
   std::size_t restarts_ = 0;
+  std::size_t batches_ = 0;
   bool die_armed_ = false;
+  bool stuck_ = false;
 };
 
 }  // namespace loam::sim

@@ -6,6 +6,7 @@
 
 #include <functional>
 
+#include "sim/workload.hpp"
 #include "sim/world.hpp"
 
 namespace loam::sim {
@@ -200,6 +201,83 @@ TEST(Auditor, Rule13ATaskThatWaitsBesideRoom) {
   }
   auditor.check_nothing_idles();
   EXPECT_THAT(auditor.broken(), HasSubstr("rule 13: t1 waits although there is room for it"));
+}
+
+// A promise that another task's start makes impossible, and a victim that is no lower.
+TEST(Auditor, Rule5And6PromisesAndVictims) {
+  World world(run_start, 1);
+  std::vector<Record> records;
+  world.on_record([&](const Record& record) { records.push_back(record); });
+  DeviceFacts facts;
+  facts.type = "a100";
+  facts.memory = Mebibytes{80 * 1024};
+  facts.factors = {MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}};
+  world.ask(AttachNode{"n1", "here", {}, {}});
+  for (const char* uuid : {"gpu-0", "gpu-1"}) {
+    facts.uuid = uuid;
+    world.ask(AttachDevice{"n1", facts});
+  }
+  SchedulingSettings settings;
+  settings.queues.front().safe = Duration{0};
+  settings.classes.push_back({"premium", 10, std::nullopt});
+  world.ask(SetScheduling{settings});
+  RateCard card;
+  card.on_demand = Money(Money::units_per_one, Currency("USD"));
+  sell_classes(card);
+  card.effective_from = run_start;
+  world.ask(PublishRateCard{card});
+  TenantSpec tenant;
+  tenant.name = "acme";
+  world.ask(CreateTenant{tenant});
+  world.ask(TopUp{TenantId{1}, Money(Int128{Money::units_per_one} * 100'000, Currency("USD")), ""});
+  const auto submit = [&](MilliDevice share, Duration limit, const char* service_class) {
+    Program program;
+    program.run = limit;
+    TaskSpec spec;
+    spec.command = command_of(program);
+    spec.request.share = share;
+    spec.limit = limit;
+    spec.service_class = service_class;
+    world.ask(SubmitTask{TenantId{1}, spec});
+  };
+  submit(MilliDevice{1000}, Duration::minutes(10), "standard");  // t1, on the first device
+  submit(MilliDevice{600}, Duration::hours(5), "standard");      // t2, on the second
+  submit(MilliDevice{1000}, Duration::minutes(10), "standard");  // t3, promised the first
+  submit(MilliDevice{300}, Duration::minutes(5), "standard");    // t4, beside t2
+  const auto heard = [](const std::vector<Record>& all) {
+    Auditor auditor;
+    for (const Record& record : all) auditor.hear(record);
+    return auditor.broken();
+  };
+  EXPECT_EQ(heard(records), "");
+  // t4 on the promised device, and for longer than until then.
+  std::vector<Record> broken = records;
+  for (Record& record : broken) {
+    if (auto* accepted = std::get_if<TaskAccepted>(&record.event);
+        accepted != nullptr && accepted->task == TaskId{4}) {
+      accepted->spec.limit = Duration::hours(2);
+    }
+    if (auto* granted = std::get_if<LeaseGranted>(&record.event);
+        granted != nullptr && granted->task == TaskId{4}) {
+      granted->slices.front().device = DeviceId{1};
+    }
+    if (auto* granted = std::get_if<LeaseGranted>(&record.event);
+        granted != nullptr && granted->task == TaskId{1}) {
+      granted->slices.front().share = MilliDevice{100};
+      granted->slices.front().memory = Mebibytes{8};
+    }
+  }
+  EXPECT_THAT(heard(broken), StartsWith("rule 5: t4 delays t3"));
+  // A higher class takes a place; the auditor is told that it is no higher.
+  submit(MilliDevice{1000}, Duration::minutes(10), "premium");  // t5
+  EXPECT_EQ(heard(records), "");
+  for (Record& record : records) {
+    if (auto* accepted = std::get_if<TaskAccepted>(&record.event);
+        accepted != nullptr && accepted->task == TaskId{5}) {
+      accepted->spec.service_class = "standard";
+    }
+  }
+  EXPECT_THAT(heard(records), StartsWith("rule 6"));
 }
 
 // One task under a commitment, which got less than it was promised for a minute.
