@@ -33,6 +33,7 @@ constexpr std::array permissions{
     Permission{Action::see_money, money | member},
     Permission{Action::issue_invoices, money},
     Permission{Action::see_metrics, op | money},
+    Permission{Action::record_tokens, op},
     Permission{Action::administer, 0},
 };
 

@@ -39,7 +39,8 @@ enum class Action {
   see_money,       // bills, invoices, ledger
   issue_invoices,  //
   see_metrics,
-  administer,  // tokens, backup, reload
+  record_tokens,  // what a gateway counted
+  administer,     // tokens, backup, reload
 };
 
 // The whole table of permissions. A member's is bounded by its tenant besides.

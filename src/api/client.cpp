@@ -445,6 +445,15 @@ Result<CommitmentView> Client::buy_commitment(const CommitmentRequest& request,
   return core_->write<CommitmentView>(Method::post, "/v1/commitments", to_json(request), key);
 }
 
+Result<TokenUsageView> Client::record_tokens(const TokenUsageRequest& request) {
+  return core_->write<TokenUsageView>(Method::post, "/v1/token-usage", to_json(request), {});
+}
+
+Result<TokenUsageView> Client::token_source(const std::string& source) {
+  LOAM_TRY(part, segment("source", source));
+  return core_->get<TokenUsageView>("/v1/token-usage/" + part);
+}
+
 Result<BudgetList> Client::budgets() {
   return core_->get<BudgetList>("/v1/budgets");
 }

@@ -132,6 +132,9 @@ class Client {
   Result<CommitmentList> commitments();
   Result<CommitmentView> buy_commitment(const CommitmentRequest& request,
                                         const std::string& key = {});
+  // Safe to repeat: a sequence that was recorded changes nothing.
+  Result<TokenUsageView> record_tokens(const TokenUsageRequest& request);
+  Result<TokenUsageView> token_source(const std::string& source);
   Result<BudgetList> budgets();
   Result<BudgetView> budget(const std::string& name);
   Result<BudgetView> set_budget(const BudgetRequest& request, const std::string& key = {});

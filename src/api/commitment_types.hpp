@@ -1,5 +1,5 @@
-// The API's shapes of commitments, and of what is charged or given back besides usage. Part of
-// api/money_types.hpp. Pure.
+// The API's shapes of commitments and tokens, and of what is charged or given back besides usage.
+// Part of api/money_types.hpp. Pure.
 #pragma once
 
 #include <boost/describe/class.hpp>
@@ -12,7 +12,8 @@ namespace loam::api {
 
 // What is charged or given back besides usage.
 struct AdjustmentView {
-  std::string kind;  // fee, covered, credit
+  std::string kind;  // fee, covered, credit, prompt_tokens, cached_tokens, generated_tokens,
+                     // token_income
   std::string from;
   std::string to;
   std::string commitment;  // of a fee
@@ -23,14 +24,47 @@ struct AdjustmentView {
   std::string purchase_model;
   std::string tariff;
   std::string window;
-  std::string unit_price;  // list, per CE-hour
+  std::string unit_price;  // list, per CE-hour or per million tokens
   std::string ce_hours;    // rounded to 6 decimals, for people; the amounts are exact
+  std::int64_t tokens = 0;
   std::string list;
   std::string net;  // below zero: given back
 };
 BOOST_DESCRIBE_STRUCT(AdjustmentView, (),
                       (kind, from, to, commitment, lease, project, environment, model,
-                       purchase_model, tariff, window, unit_price, ce_hours, list, net))
+                       purchase_model, tariff, window, unit_price, ce_hours, tokens, list, net))
+
+// POST /v1/token-usage: what a gateway counted, since its last report.
+struct TokenUseEntry {
+  std::string tenant;  // who called
+  std::string owner;   // whose model it is; may be empty
+  std::string project = "default";
+  std::string environment = "default";
+  std::string model;
+  std::string from;
+  std::string to;
+  std::int64_t requests = 0;
+  std::int64_t prompt_tokens = 0;  // whole prompts
+  std::int64_t cached_tokens = 0;  // of these
+  std::int64_t generated_tokens = 0;
+};
+BOOST_DESCRIBE_STRUCT(TokenUseEntry, (),
+                      (tenant, owner, project, environment, model, from, to, requests,
+                       prompt_tokens, cached_tokens, generated_tokens))
+
+struct TokenUsageRequest {
+  std::string source;
+  std::int64_t sequence = 0;  // rises with every report
+  std::vector<TokenUseEntry> uses;
+};
+BOOST_DESCRIBE_STRUCT(TokenUsageRequest, (), (source, sequence, uses))
+
+struct TokenUsageView {
+  std::string source;
+  std::int64_t sequence = 0;         // recorded up to here; 0: nothing yet
+  std::vector<std::string> refused;  // entries that nobody can be charged for, and why
+};
+BOOST_DESCRIBE_STRUCT(TokenUsageView, (), (source, sequence, refused))
 
 // POST /v1/commitments. Days are those of the rate card's zone; an instant stands for its day.
 struct CommitmentRequest {

@@ -55,6 +55,8 @@ LOAM_API_HANDLER(remove_budget);
 LOAM_API_HANDLER(answer_budget);
 LOAM_API_HANDLER(list_commitments);
 LOAM_API_HANDLER(buy_commitment);
+LOAM_API_HANDLER(record_tokens);
+LOAM_API_HANDLER(show_token_source);
 #undef LOAM_API_HANDLER
 
 }  // namespace loam::api::handlers

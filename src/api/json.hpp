@@ -18,7 +18,7 @@ namespace loam::api {
   X(TopUpRequest)                                                                      \
   X(RateRequest)                                                                       \
   X(InvoiceRequest) X(TokenRequest) X(BackupRequest) X(CreditRequest) X(BudgetRequest) \
-      X(BudgetAnswer) X(CommitmentRequest)
+      X(BudgetAnswer) X(CommitmentRequest) X(TokenUsageRequest)
 #define LOAM_API_VIEWS(X) \
   X(HealthView)           \
   X(WhoAmIView)           \
@@ -42,6 +42,7 @@ namespace loam::api {
   X(BudgetList)           \
   X(CommitmentView)       \
   X(CommitmentList)       \
+  X(TokenUsageView)       \
   X(TokenView) X(TokenList) X(BackupView) X(ReloadView) X(TopView) X(Problem)
 
 // The JSON text of a shape, members in the order of its declaration: also what `--json` prints.

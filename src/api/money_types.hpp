@@ -99,23 +99,24 @@ struct InvoiceRequest {
 BOOST_DESCRIBE_STRUCT(InvoiceRequest, (), (tenant))
 
 struct InvoiceLineView {
-  std::string kind;  // usage, correction, credit, fee, covered
+  std::string kind;  // usage, correction, or as AdjustmentView has them
   std::string project;
   std::string environment;
   std::string model;
   std::string purchase_model;
   std::string tariff;
   std::string window;
-  std::string unit_price;  // per CE-hour, or per task
+  std::string unit_price;  // per CE-hour, per task or per million tokens
   std::string ce_hours;    // rounded to 6 decimals, for people; the amounts are exact
   std::int64_t tasks = 0;
+  std::int64_t tokens = 0;
   std::string list;
   std::string net;
   std::string payable;
 };
 BOOST_DESCRIBE_STRUCT(InvoiceLineView, (),
                       (kind, project, environment, model, purchase_model, tariff, window,
-                       unit_price, ce_hours, tasks, list, net, payable))
+                       unit_price, ce_hours, tasks, tokens, list, net, payable))
 
 struct TaxLineView {
   std::string name;

@@ -78,6 +78,8 @@ struct Schemas {
   LOAM_CARD_SCHEMA(Tax)
   LOAM_CARD_SCHEMA(SpotTerms)
   LOAM_CARD_SCHEMA(ServiceRates)
+  LOAM_CARD_SCHEMA(TokenPrice)
+  LOAM_CARD_SCHEMA(TokenUseEntry)
 #undef LOAM_CARD_SCHEMA
 #define LOAM_API_SCHEMA(Type)           \
   bj::object of_compound(const Type*) { \

@@ -156,6 +156,12 @@ const Route table[] = {
      "Buys capacity for a tenant by the month, the quarter or the year.", Action::issue_invoices,
      false, "CommitmentRequest", "CommitmentView", 201, no_query, "", true,
      handlers::buy_commitment},
+    {Method::post, "/v1/token-usage", "recordTokens",
+     "Records what a gateway counted; again, it changes nothing.", Action::record_tokens, false,
+     "TokenUsageRequest", "TokenUsageView", 200, no_query, "", true, handlers::record_tokens},
+    {Method::get, "/v1/token-usage/{source}", "showTokenSource",
+     "How far a source's tokens are recorded.", Action::record_tokens, false, "", "TokenUsageView",
+     200, no_query, "", false, handlers::show_token_source},
     {Method::get, "/v1/ledger", "ledger", "A tenant's transactions, newest first.",
      Action::see_money, false, "", "LedgerView", 200, ledger_query, "", false, handlers::ledger},
 

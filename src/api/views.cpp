@@ -349,8 +349,10 @@ InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant) {
     view.lines.push_back({word(line.key.kind), line.key.project, line.key.environment,
                           line.key.model, word(line.key.purchase_model), word(line.key.tariff),
                           line.key.window, amount_text(line.key.unit_price),
-                          ce_hours_text(line.milli_ce_ms), line.tasks, amount_text(line.list),
-                          amount_text(line.net), amount_text(line.payable)});
+                          ce_hours_text(counts_tokens(line.key.kind) ? 0 : line.milli_ce_ms),
+                          line.tasks, counts_tokens(line.key.kind) ? line.milli_ce_ms : 0,
+                          amount_text(line.list), amount_text(line.net),
+                          amount_text(line.payable)});
   }
   view.subtotal = amount_text(invoice.subtotal);
   for (const TaxLine& tax : invoice.taxes) {
@@ -404,6 +406,22 @@ void BillMaker::add(const UsageRecord& record) {
 
 void BillMaker::add(const AdjustmentRecord& record) {
   first_ = std::min(first_, record.from);
+  adjusted_ += record.line.net;
+  if (!counts_tokens(record.line.key.kind)) {
+    adjustments_.push_back(view_of(record));
+    return;
+  }
+  const auto [found, fresh] = tokens_.try_emplace(record.line.key, record);
+  if (fresh) return;
+  AdjustmentRecord& sum = found->second;
+  sum.from = std::min(sum.from, record.from);
+  sum.to = std::max(sum.to, record.to);
+  sum.line.milli_ce_ms += record.line.milli_ce_ms;
+  sum.line.list += record.line.list;
+  sum.line.net += record.line.net;
+}
+
+AdjustmentView BillMaker::view_of(const AdjustmentRecord& record) {
   const LineKey& key = record.line.key;
   AdjustmentView view;
   view.kind = word(key.kind);
@@ -418,11 +436,12 @@ void BillMaker::add(const AdjustmentRecord& record) {
   view.tariff = word(key.tariff);
   view.window = key.window;
   view.unit_price = amount_text(key.unit_price);
-  view.ce_hours = ce_hours_text(record.line.milli_ce_ms);
+  const bool tokens = counts_tokens(key.kind);
+  view.ce_hours = ce_hours_text(tokens ? 0 : record.line.milli_ce_ms);
+  view.tokens = tokens ? record.line.milli_ce_ms : 0;
   view.list = amount_text(record.line.list);
   view.net = amount_text(record.line.net);
-  adjusted_ += record.line.net;
-  adjustments_.push_back(std::move(view));
+  return view;
 }
 
 std::vector<TaskId> BillMaker::tasks() const {
@@ -489,6 +508,7 @@ BillView BillMaker::view(std::optional<Instant> from, Instant to) const {
   view.list = amount_text(list);
   view.discount = amount_text(list - net);
   view.adjustments = adjustments_;
+  for (const auto& [key, sum] : tokens_) view.adjustments.push_back(view_of(sum));
   view.total = amount_text(net + adjusted_);
   view.billed_equals_run = equal && whole_tasks > 0;
   return view;

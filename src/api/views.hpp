@@ -55,6 +55,7 @@ class BillMaker {
   BillView view(std::optional<Instant> from, Instant to) const;
 
  private:
+  static AdjustmentView view_of(const AdjustmentRecord& record);
   struct Line {
     Duration length;
     Duration units;  // in the units begun that the card bills by
@@ -81,6 +82,7 @@ class BillMaker {
   Instant first_ = Instant::never();
   std::map<TaskId, TaskLines> tasks_;
   std::vector<AdjustmentView> adjustments_;
+  std::map<LineKey, AdjustmentRecord> tokens_;  // added up: gateways report often
   Money adjusted_;
 };
 

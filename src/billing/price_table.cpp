@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "billing/token_rating.hpp"
 #include "domain/json_codec.hpp"
 
 namespace loam::billing {
@@ -136,6 +137,7 @@ Result<PriceTable> PriceTable::compile(RateCard card) {
   LOAM_CHECK(table.check_prices());
   LOAM_CHECK(check_services(table.terms_.services, table.card_.currency));
   LOAM_CHECK(check_shares(table.terms_));
+  LOAM_CHECK(check_token_prices(table.terms_, table.card_.currency));
   return table;
 }
 

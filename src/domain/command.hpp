@@ -137,6 +137,14 @@ struct ReportShortfall {
   BasisPoints delivered;
 };
 
+// What a gateway counted since its last report. Reported again, it changes nothing: `sequence`
+// rises with every report of a source.
+struct RecordTokens {
+  std::string source;
+  std::int64_t sequence = 0;
+  std::vector<TokenUse> uses;
+};
+
 // What the loop asks of itself.
 // Some decisions of the scheduler at most; repeat while it gives events. `beyond`: by queue, where
 // the last one went no further (Decision::beyond).
@@ -159,7 +167,7 @@ using Command =
                  ChangeTenant, PublishRateCard, TopUp, IssueInvoice, SubmitTask, StopTask,
                  PauseTask, ResumeTask, ReportStarted, ReportEnded, SchedulePass, TimePassed,
                  EndLost, SetScheduling, CreditInvoice, SetBudget, RemoveBudget, AnswerBudget,
-                 BuyCommitment, ReportShortfall>;
+                 BuyCommitment, ReportShortfall, RecordTokens>;
 
 // An idempotency key with its owner; empty key: none was sent.
 struct RequestKey {

@@ -17,6 +17,7 @@
 #include "domain/scheduling.hpp"
 #include "domain/task.hpp"
 #include "domain/tenant.hpp"
+#include "domain/token_use.hpp"
 
 namespace loam {
 
@@ -79,7 +80,7 @@ struct TenantChanged {
 BOOST_DESCRIBE_STRUCT(TenantChanged, (), (tenant, spec))
 
 struct RateCardPublished {
-  LOAM_EVENT("rate_card_published", 2)
+  LOAM_EVENT("rate_card_published", 3)
   RateCard card;
 };
 BOOST_DESCRIBE_STRUCT(RateCardPublished, (), (card))
@@ -337,6 +338,19 @@ struct ShortfallCredited {
 BOOST_DESCRIBE_STRUCT(ShortfallCredited, (),
                       (tenant, task, lease, slice, from, to, promised, delivered, line))
 
+// What a tenant used of a model was counted: charged to it, and credited to the model's owner where
+// that is another. Events of one batch share source and sequence; a sequence that is not above the
+// source's last was recorded before.
+struct TokensUsed {
+  LOAM_EVENT("tokens_used", 1)
+  std::string source;  // who counted
+  std::int64_t sequence = 0;
+  TokenUse use;
+  std::vector<AdjustmentLine> charged;
+  std::vector<AdjustmentLine> earned;
+};
+BOOST_DESCRIBE_STRUCT(TokensUsed, (), (source, sequence, use, charged, earned))
+
 // A write with an idempotency key took effect: the same key again gives the same answer.
 struct RequestRecorded {
   LOAM_EVENT("request_recorded", 1)
@@ -365,7 +379,7 @@ using Event =
                  CreditNoteIssued, SpotPriceMoved, HoldsReviewed, BudgetSet, BudgetRemoved,
                  BudgetNoticed, BudgetApproved, SchedulingSet, TaskPromised, PromiseDropped,
                  NodeMarked, CommitmentBought, CommitmentCharged, CommitmentEnded, UseCovered,
-                 ShortfallCredited>;
+                 ShortfallCredited, TokensUsed>;
 
 // Who caused an event: the issuer vouches for the subject ("socket" + "uid:0", "token" + "ci").
 struct Actor {

@@ -105,11 +105,24 @@ void lift_from_1(bj::object& event, const InvoiceIssued*) {
   }
 }
 
+// Likewise for what version 2 did not have.
+template <class T>
+void lift_from_2(bj::object&, const T*) {}
+
+void lift_from_2(bj::object& event, const RateCardPublished*) {
+  bj::object* card = object_in(event, "card");
+  bj::object* terms = card == nullptr ? nullptr : object_in(*card, "terms");
+  if (terms != nullptr) terms->emplace("tokens", bj::array{});
+}
+
 template <class T>
 Result<T> read_event(const EncodedEvent& encoded) {
   LOAM_TRY(document, json::parse_document(encoded.payload));
-  if (encoded.version == 1 && T::version == 2 && document.is_object())
-    lift_from_1(document.get_object(), static_cast<const T*>(nullptr));
+  if (document.is_object()) {
+    const T* type = nullptr;
+    if (encoded.version < 2 && T::version >= 2) lift_from_1(document.get_object(), type);
+    if (encoded.version < 3 && T::version >= 3) lift_from_2(document.get_object(), type);
+  }
   return json::from_value<T>(document, json::Missing::is_error, ErrorKind::corrupt);
 }
 

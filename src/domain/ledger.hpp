@@ -56,8 +56,15 @@ BOOST_DESCRIBE_STRUCT(Transaction, (), (id, kind, tenant, task, note, postings))
 
 // usage; correction: of a period already invoiced, at the price of its own time; credit: given back
 // for what was promised and not delivered; fee: of a commitment; covered: use that a commitment
-// covers, given back at the price at which it was charged.
-BOOST_DEFINE_ENUM_CLASS(InvoiceLineKind, usage, correction, credit, fee, covered)
+// covers, given back at the price at which it was charged; …_tokens: of a model, by kind (prompt:
+// not cached ones); token_income: what others were charged for tokens of one's own model.
+BOOST_DEFINE_ENUM_CLASS(InvoiceLineKind, usage, correction, credit, fee, covered, prompt_tokens,
+                        cached_tokens, generated_tokens, token_income)
+
+// Whether a line's quantity is tokens, and its unit price that of a million.
+constexpr bool counts_tokens(InvoiceLineKind kind) {
+  return kind >= InvoiceLineKind::prompt_tokens;
+}
 
 // What one invoice line adds up: everything charged under one attribution at one price.
 struct LineKey {
@@ -91,7 +98,7 @@ BOOST_DESCRIBE_STRUCT(LineKey, (),
 
 struct InvoiceLine {
   LineKey key;
-  std::int64_t milli_ce_ms = 0;  // quantity: milli-CE × milliseconds billed
+  std::int64_t milli_ce_ms = 0;  // quantity: milli-CE × milliseconds billed, or tokens
   std::int64_t tasks = 0;        // quantity where the price is per task
   Money list;
   Money net;      // exact
@@ -105,7 +112,7 @@ BOOST_DESCRIBE_STRUCT(InvoiceLine, (), (key, milli_ce_ms, tasks, list, net, paya
 struct AdjustmentLine {
   LineKey key;
   RateCardId card;               // whose taxes apply
-  std::int64_t milli_ce_ms = 0;  // quantity; below zero where it is given back
+  std::int64_t milli_ce_ms = 0;  // quantity, or tokens; below zero where it is given back
   Money list;
   Money net;  // below zero: given back
 

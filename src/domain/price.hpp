@@ -83,6 +83,18 @@ struct Tax {
 };
 BOOST_DESCRIBE_STRUCT(Tax, (), (name, parts_per_million))
 
+// What a million tokens of a model cost. Absent: not charged, but that cached tokens without a
+// price of their own cost what the prompt's do.
+struct TokenPrice {
+  std::string model = "*";  // a name, the beginning of names and '*', or '*' for all
+  std::optional<Money> prompt;
+  std::optional<Money> cached;  // of the prompt, taken from a stored prefix
+  std::optional<Money> generated;
+
+  friend bool operator==(const TokenPrice&, const TokenPrice&) = default;
+};
+BOOST_DESCRIBE_STRUCT(TokenPrice, (), (model, prompt, cached, generated))
+
 // How the spot price is made, in shares of the on-demand price.
 struct SpotTerms {
   BasisPoints floor{1500};  // never below 15 %
@@ -114,11 +126,12 @@ struct PriceTerms {
   std::vector<Tax> taxes;
   SpotTerms spot;
   BasisPoints reservation_unused{10'000};  // share of the price that unused reserved time costs
+  std::vector<TokenPrice> tokens;
 
   friend bool operator==(const PriceTerms&, const PriceTerms&) = default;
 };
 BOOST_DESCRIBE_STRUCT(PriceTerms, (),
                       (granularity, zone, windows, prices, services, discounts, taxes, spot,
-                       reservation_unused))
+                       reservation_unused, tokens))
 
 }  // namespace loam

@@ -54,6 +54,7 @@ Decision decide_on(const State&, Instant, const ResumeTask&);
 Decision decide_on(const State&, Instant, const ReportStarted&);
 Decision decide_on(const State&, Instant, const ReportEnded&);
 Decision decide_on(const State&, Instant, const ReportShortfall&);
+Decision decide_on(const State&, Instant, const RecordTokens&);
 Decision decide_on(const State&, Instant, const SchedulePass&);
 Decision decide_on(const State&, Instant, const TimePassed&);
 Decision decide_on(const State&, Instant, const EndLost&);

@@ -4,6 +4,7 @@
 
 #include "base/assert.hpp"
 #include "engine/scheduling.hpp"
+#include "engine/token_books.hpp"
 
 namespace loam::engine {
 namespace {
@@ -532,6 +533,10 @@ void apply(State& state, const Record&, const ShortfallCredited& event) {
   lease.credited_until.resize(lease.slices.size());
   lease.credited_until.at(static_cast<std::size_t>(event.slice)) = event.to;
   add_open(state, event.tenant, event.line, event.from);
+}
+
+void apply(State& state, const Record& record, const TokensUsed& event) {
+  apply_to_books(state, event, record.at);
 }
 
 void apply(State& state, const Record& record, const RequestRecorded& event) {

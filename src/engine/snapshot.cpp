@@ -53,6 +53,8 @@ void save_money(const State& state, StateImage& image) {
   }
   for (const auto& [budget, task] : state.ending) image.ending.push_back({budget, task});
   for (const auto& [task, ce] : state.spot_waiting) image.spot_waiting.push_back({task, ce});
+  for (const auto& [source, last] : state.token_sources)
+    image.token_sources.push_back({source, last});
 }
 
 void restore_money(State& state, StateImage& image) {
@@ -94,6 +96,8 @@ void restore_money(State& state, StateImage& image) {
   index_dues(state);
   for (EndingImage& ending : image.ending)
     state.ending.insert({std::move(ending.budget), ending.task});
+  for (TokenSourceImage& source : image.token_sources)
+    state.token_sources[std::move(source.source)] = source.sequence;
   for (const WantedImage& wanted : image.spot_waiting) {
     state.spot_waiting[wanted.task] = wanted.ce;
     state.market.wanted += wanted.ce;

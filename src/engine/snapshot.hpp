@@ -89,6 +89,12 @@ struct CommitmentBookImage {
 };
 BOOST_DESCRIBE_STRUCT(CommitmentBookImage, (), (tenant, commitments, hours))
 
+struct TokenSourceImage {
+  std::string source;
+  std::int64_t sequence = 0;
+};
+BOOST_DESCRIBE_STRUCT(TokenSourceImage, (), (source, sequence))
+
 struct StateImage {
   std::int64_t sequence = 0;
   Instant now;
@@ -118,13 +124,14 @@ struct StateImage {
   std::vector<RequestImage> requests;
   SchedulingSettings settings;
   schedule::SchedulerImage scheduler;
+  std::vector<TokenSourceImage> token_sources;
 };
 BOOST_DESCRIBE_STRUCT(StateImage, (),
                       (sequence, now, next_task, next_lease, next_usage, next_transaction,
                        next_invoice, next_credit_note, next_commitment, nodes, devices, tenants,
                        tasks, leases, rate_cards, balances, open_charges, tiers, invoices, spot,
                        reviews, budgets, commitments, ending, spot_waiting, requests, settings,
-                       scheduler))
+                       scheduler, token_sources))
 
 // O(size of the state); the pause of a snapshot.
 StateImage image_of(const State& state);
@@ -137,7 +144,7 @@ Result<void> check_card(const RateCard& card);
 Result<void> check_cards(const StateImage& image);
 
 // The text a snapshot is stored as; versioned like events.
-inline constexpr int snapshot_version = 3;
+inline constexpr int snapshot_version = 4;
 std::string encode(const StateImage& image);
 Result<StateImage> decode_image(std::string_view text, int version);
 

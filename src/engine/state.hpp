@@ -80,6 +80,7 @@ class State {
   std::map<InvoiceId, InvoiceStanding> invoices;
   billing::BudgetBook budgets;
   std::map<TenantId, CommitmentBook> commitment_books;
+  std::map<std::string, std::int64_t> token_sources;  // the last sequence of each
   std::map<Currency, TaskId> reviews;  // holds to be reviewed, from after this task on
   std::map<std::pair<std::string, std::string>, RecordedRequest> requests;  // by scope and key
   NextIds next;

@@ -167,6 +167,7 @@ class Auditor {
   void on(const Record&, const CommitmentEnded&);
   void on(const Record&, const UseCovered&);
   void on(const Record&, const ShortfallCredited&);
+  void on(const Record&, const TokensUsed&);
 
   const RateCard* card_at(Currency currency, Instant instant) const;
   const RateCard* card_for(const LeaseBook& book, const TaskBook& owner, Currency currency,

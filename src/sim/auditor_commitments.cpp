@@ -81,6 +81,29 @@ void Auditor::check_covers() {
   }
 }
 
+void Auditor::on(const Record&, const TokensUsed& event) {
+  TenantBook& caller = tenants_.at(event.use.caller.value - 1);
+  Money passed_on = Money::zero(caller.spec.currency);
+  Money charged = passed_on;
+  std::int64_t tokens = 0;
+  for (const AdjustmentLine& line : event.charged) {
+    charged += line.net;
+    tokens += line.milli_ce_ms;
+    caller.uninvoiced += line.net;
+    caller.overrun += line.net + line.net;  // with any tax on it
+    if (line.net.is_negative() || line.net > line.list)
+      fail(9, "tokens of " + event.use.model + " cost " + to_text(line.net));
+  }
+  if (!event.charged.empty() && tokens != event.use.prompt_tokens + event.use.generated_tokens)
+    fail(9, "tokens of " + event.use.model + " were charged that nobody used");
+  for (const AdjustmentLine& line : event.earned) {
+    passed_on -= line.net;
+    tenants_.at(event.use.owner.value - 1).uninvoiced += line.net;
+  }
+  if (!event.earned.empty() && (passed_on != charged || event.use.owner == event.use.caller))
+    fail(9, "the owner of " + event.use.model + " got other money than was charged");
+}
+
 void Auditor::on(const Record& record, const ShortfallCredited& event) {
   const LeaseBook* book = lease(event.lease, 9);
   TaskBook* owner = task(event.task, 9);

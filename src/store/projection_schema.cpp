@@ -357,7 +357,9 @@ JOIN tenants n ON n.id = x.tenant_id;
 CREATE VIEW v_invoices AS
 SELECT 'inv-' || i.id AS invoice, n.name AS tenant, @i.from@ AS "from", @i.to@ AS "to",
        @i.issued@ AS issued, l.kind, l.project, l.environment, l.model, l.purchase_model,
-       l.tariff, l.price_window, l.unit_price, l.milli_ce_ms / 3600000000.0 AS ce_hours, l.tasks, l.list,
+       l.tariff, l.price_window, l.unit_price, CASE WHEN l.kind LIKE '%token%' THEN 0.0 ELSE
+       l.milli_ce_ms / 3600000000.0 END AS ce_hours, l.tasks,
+       CASE WHEN l.kind LIKE '%token%' THEN l.milli_ce_ms ELSE 0 END AS tokens, l.list,
        l.net, l.payable, i.subtotal, i.total, i.currency
 FROM invoices i JOIN invoice_lines l ON l.invoice_id = i.id JOIN tenants n ON n.id = i.tenant_id;
 )sql";

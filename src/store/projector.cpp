@@ -151,6 +151,16 @@ struct Projector::Statements {
     return update(set_draining, e.device.text(), number(e.device), std::int64_t{e.draining});
   }
 
+  Result<void> on(const Record& record, const TokensUsed& e) {
+    std::int64_t position = 0;
+    for (const AdjustmentLine& line : e.charged)
+      LOAM_CHECK(put(record, e.use.caller, ++position, line, e.use.from, e.use.to, std::nullopt,
+                     std::nullopt));
+    for (const AdjustmentLine& line : e.earned)
+      LOAM_CHECK(put(record, e.use.owner, ++position, line, e.use.from, e.use.to, std::nullopt,
+                     std::nullopt));
+    return {};
+  }
   Result<void> put(const Record& record, TenantId tenant, const TenantSpec& spec) {
     const std::string limit = amount_text(spec.credit_limit);
     return put_tenant.run(number(tenant), std::string_view(spec.name), name(spec.payment),

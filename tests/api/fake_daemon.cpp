@@ -295,6 +295,11 @@ void FakeDaemon::project(const Record& record) {
   } else if (const auto* e = std::get_if<UseCovered>(&record.event)) {
     for (const AdjustmentLine& line : e->lines)
       adjustments_.push_back({e->tenant, {e->hour, e->hour + Duration::hours(1), {}, {}, line}});
+  } else if (const auto* e = std::get_if<TokensUsed>(&record.event)) {
+    for (const AdjustmentLine& line : e->charged)
+      adjustments_.push_back({e->use.caller, {e->use.from, e->use.to, {}, {}, line}});
+    for (const AdjustmentLine& line : e->earned)
+      adjustments_.push_back({e->use.owner, {e->use.from, e->use.to, {}, {}, line}});
   } else if (const auto* e = std::get_if<InvoiceIssued>(&record.event)) {
     invoices_.push_back({record.at, e->invoice});
   } else if (const auto* e = std::get_if<CreditNoteIssued>(&record.event)) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Endpoints on the pool: an instance is a task that its owner pays for; a restart of the gateway finds
-# it again, a killed daemon disturbs no stream, and who waits for room is told why.
+# it again, a killed daemon disturbs no stream, and who waits for room is told why. What the answers'
+# `usage` says is what the bill says, through restarts of both.
 set -euo pipefail
 # shellcheck source=tests/e2e/daemon.sh
 . "$(dirname "${BASH_SOURCE[0]}")/daemon.sh"
@@ -28,6 +29,7 @@ endpoints_file = "$root/endpoints.json"
 run_dir = "$root/inference"
 engine_program = "$bin/fake_loam_engine"
 pool = "$socket"
+bill_every = "200ms"
 start_wait_max = "90s"
 [[endpoint]]
 model = "tiny"
@@ -48,9 +50,21 @@ endpoint() { ask endpoint list | jq -r ".endpoints[] | select(.model == \"$1\") 
 endpoint_is() { [[ $(endpoint "$1" "$2" 2>/dev/null) == "$3" ]]; }
 instances() { ask ps | jq -r '.tasks[] | select(.name == "loam-engine" and .state != "finished") | .id'; }
 chat() { LOAM_TOKEN="$key" loam chat "$@"; }
+# used FILE: adds up the tokens that the answers in it say were used.
+used() { jq -s 'map(.prompt_tokens + .generated_tokens) | add' "$1"; }
+on_bill() { ask bill beta | jq '[.adjustments[].tokens] | add // 0'; }
+
+cat >"$root/card.toml" <<'TOML'
+currency = "USD"
+on_demand = "10"
+[[tokens]]
+model = "tiny"
+prompt = "1000"
+generated = "5000"
+TOML
 
 start_daemon
-set_prices
+loam rate publish "$root/card.toml" >/dev/null
 make_tenant acme
 make_tenant beta
 key="$(ask token create ci --role member --tenant beta | jq -r .token)"
@@ -62,7 +76,8 @@ task="$(instances)"
 equal "tenant of $task" "$(fact "$task" tenant)" acme
 equal "model of $task" "$(fact "$task" model)" tiny
 equal "state of $task" "$(fact "$task" state)" running
-[[ $(chat tiny --max-tokens 2 hello 2>/dev/null) == ab* ]] || die "the model does not answer"
+chat tiny --json --max-tokens 2 hello >"$root/answers" || die "the model does not answer"
+equal "the answer" "$(jq -r .content "$root/answers")" "ab ab "
 
 say "a restart of the gateway finds it again"
 end_gateway
@@ -71,18 +86,19 @@ equal "state without a gateway" "$(fact "$task" state)" running
 start_gateway
 wait_until "tiny serves again" endpoint_is tiny state serving
 equal "instances" "$(instances)" "$task"
-chat tiny --max-tokens 2 hello >/dev/null 2>&1
+chat tiny --json --max-tokens 3 hello there >>"$root/answers"
 
 say "a killed daemon disturbs no stream"
-chat tiny hello >"$root/long" 2>"$root/long.err" &
+chat tiny --json hello >"$root/long" 2>"$root/long.err" &
 stream=$!
-has_text() { [[ -s $root/long ]]; }
-wait_until "the stream has begun" has_text
+runs() { [[ $(endpoint tiny in_flight) -gt 0 ]]; }
+wait_until "the stream has begun" runs
 kill_daemon
 sleep 1
 start_daemon
 wait "$stream" || die "the stream broke: $(cat "$root/long.err")"
-equal "tokens of the stream" "$(wc -w <"$root/long")" 200
+equal "tokens of the stream" "$(jq .generated_tokens "$root/long")" 200
+cat "$root/long" >>"$root/answers"
 wait_until "tiny is there" endpoint_is tiny instances 1
 equal "instances" "$(instances)" "$task"
 
@@ -99,12 +115,23 @@ wait_until "its instance waits" queued
 equal "state of it" "$(endpoint large state)" starting
 
 say "one that is deleted leaves no task behind"
-expect_exit 0 loam endpoint delete large
+expect_exit 0 loam endpoint remove large
 only_tiny() { [[ $(instances) == "$task" ]]; }
 wait_until "its task is gone" only_tiny
 
-say "the owner pays"
-end_gateway
+say "the bill says what the answers said"
+end_gateway # which sends what is left
+equal "tokens on the bill" "$(on_bill)" "$(used "$root/answers")"
+cost="$(ask bill beta | jq -r .total)"
+equal "cost" "$(picos "$cost")" "$(jq -s 'map(.prompt_tokens * 1000000000 + .generated_tokens * 5000000000) | add' "$root/answers")"
+equal "the owner's credit" "$(ask bill acme | jq -r '[.adjustments[] | select(.kind == "token_income") | .net | tonumber] | add')" "-$cost"
+check_books beta
+loam cost export beta --output "$root/costs.csv" >/dev/null 2>&1
+loam cost validate "$root/costs.csv" >/dev/null
+loam invoice issue beta >/dev/null
+equal "lines of the invoice" "$(ask invoice show inv-1 | jq -r '[.lines[].kind] | sort | join(" ")')" "generated_tokens prompt_tokens"
+
+say "the owner pays for the instance"
 loam --quiet stop "$task" >/dev/null
 finished "$task" stopped
 billed="$(ask bill acme | jq -r --arg id "$task" '.lines[] | select(.task == $id) | .net')"

@@ -72,6 +72,7 @@ TEST(GoldenTest, EveryLineReadsWritesTheSameBytesAndReplaysToTheStatedState) {
     history.money();
     history.scheduling();
     history.commitments();
+    history.tokens();
     const std::vector<Record> records = history.take();
     std::ofstream lines(golden + ".jsonl", std::ios::binary);
     for (const Record& record : records) lines << line_of(record) << '\n';
@@ -134,13 +135,34 @@ TEST(GoldenTest, RateCardsFromBeforeTheyHadTermsHaveTheTermsOfThen) {
   EXPECT_TRUE(std::get<RateCardPublished>(*read).card.terms == PriceTerms{});
 }
 
+// Written before rate cards priced tokens: cards of version 2 have none.
+TEST(GoldenTest, AJournalFromBeforeTokensHadPricesIsLiftedAndReplays) {
+  std::ifstream lines(
+      std::string(LOAM_SOURCE_DIR) + "/tests/golden/journal/0.1-before-token-prices.jsonl",
+      std::ios::binary);
+  ASSERT_TRUE(lines.good());
+  engine::State state;
+  std::size_t cards = 0;
+  for (std::string line; std::getline(lines, line);) {
+    auto record = record_of(bj::parse(line).as_object());
+    ASSERT_TRUE(record.ok()) << to_text(record.error()) << "\n" << line;
+    if (const auto* published = std::get_if<RateCardPublished>(&record->event)) {
+      ++cards;
+      EXPECT_TRUE(published->card.terms.tokens.empty());
+    }
+    engine::evolve(state, *record);
+  }
+  EXPECT_GT(cards, 0U);
+  EXPECT_TRUE(state.token_sources.empty());
+}
+
 TEST(GoldenTest, AnEventOfANewerVersionIsNamed) {
   EncodedEvent encoded = encode(RateCardPublished{});
-  encoded.version = 3;
+  encoded.version = 4;
   const auto read = decode(encoded);
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().kind, ErrorKind::unsupported);
-  EXPECT_NE(read.error().message.find("'rate_card_published' version 3"), std::string::npos);
+  EXPECT_NE(read.error().message.find("'rate_card_published' version 4"), std::string::npos);
 }
 
 }  // namespace

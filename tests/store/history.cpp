@@ -297,6 +297,31 @@ void History::money() {
   act(IssueInvoice{acme});
 }
 
+void History::tokens() {
+  RateCard card;
+  card.on_demand = usd("2");
+  card.terms.taxes = {{"VAT", 190'000}};
+  card.terms.tokens = {{"*", usd("0.15"), std::nullopt, usd("0.60")}};
+  act(PublishRateCard{card});
+  settle();
+  TokenUse use;
+  use.caller = beta;
+  use.owner = acme;
+  use.project = use.environment = "default";
+  use.model = "tiny";
+  use.from = now - Duration::minutes(1);
+  use.to = now;
+  use.requests = 3;
+  use.prompt_tokens = 1200;
+  use.cached_tokens = 200;
+  use.generated_tokens = 300;
+  act(RecordTokens{"gateway-1", 100, {use}});
+  act(RecordTokens{"gateway-1", 100, {use}});
+  use.caller = acme;
+  act(RecordTokens{"gateway-1", 200, {use}});
+  settle();
+}
+
 void History::commitments() {
   RateCard card;
   card.on_demand = usd("2");

@@ -218,6 +218,7 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
   section.read("run_dir", config.run_dir);
   section.read("engine_program", config.engine_program);
   section.read("pool", config.pool);
+  section.read("bill_every", config.bill_every);
   section.read("start_wait_max", config.start_wait_max);
   section.read("memory_mib", config.memory_mib, 0, memory_mib_max);
   section.read("turn_min", config.turn_min);
@@ -235,6 +236,10 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
     }
   }
   if (!fault.empty()) return invalid(origin + ":" + fault, "correct the configuration");
+  if (config.bill_every < Duration{100}) {
+    return invalid(origin + ": bill_every is " + to_text(config.bill_every),
+                   "give 100ms or more, such as \"10s\"");
+  }
   if (!config.pool.empty() && config.memory_mib > 0) {
     return invalid(origin + ": memory_mib bounds instances outside a pool, and there is a pool",
                    "leave it out: the pool's devices are the bound");

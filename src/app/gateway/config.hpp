@@ -55,6 +55,7 @@ struct Config {
   // loamd's address: instances are tasks of its pool. Empty: children of this program, outside any
   // pool's books.
   std::string pool;
+  Duration bill_every = Duration::seconds(10);  // tokens to the bill, where there is a pool
   Duration start_wait_max = Duration::minutes(5);
   // Of all instances that this program starts; 0: no bound. Models that do not fit at once take
   // turns, each at least so long while others wait.

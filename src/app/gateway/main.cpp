@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 
 #include "app/gateway/config.hpp"
@@ -14,6 +15,7 @@
 #include "app/gateway/endpoints.hpp"
 #include "app/gateway/keys.hpp"
 #include "app/gateway/local_host.hpp"
+#include "app/gateway/outbox.hpp"
 #include "app/gateway/pool_host.hpp"
 #include "app/gateway/usage_file.hpp"
 #include "gateway/gateway.hpp"
@@ -168,6 +170,13 @@ int serve(const Config& config) {
   });
   if (!server.ok()) return fail(server.error(), 1);
   if (auto started = endpoints.start(*gateway); !started.ok()) return fail(started.error(), 1);
+  std::optional<Outbox> outbox;
+  if (config.pool.empty()) {
+    log("no pool: tokens stay in " + config.usage_file + " and are on no bill");
+  } else {
+    outbox.emplace(config, log);
+    outbox->start();
+  }
   log("serves " + std::to_string(config.endpoints.size()) + " models on " + config.socket +
       (config.listen.empty() ? "" : " and " + config.listen));
   int signal_number = 0;
@@ -176,6 +185,7 @@ int serve(const Config& config) {
   server->stop(Duration::seconds(5));
   endpoints.stop();
   gateway->stop();
+  if (outbox) outbox->stop();  // after the last record
   return 0;
 }
 

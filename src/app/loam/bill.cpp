@@ -49,8 +49,12 @@ std::string adjustments_text(const api::BillView& bill, bool colour, std::size_t
       bill.currency);
   std::size_t i = 0;
   for (const api::AdjustmentView& each : bill.adjustments) {
+    const bool tokens = each.kind.ends_with("_tokens") || each.kind == "token_income";
     table.add({each.kind, instant_text(each.from), instant_text(each.to), each.project,
-               each.commitment + each.lease, each.kind == "credit" ? "" : each.ce_hours,
+               tokens ? each.model : each.commitment + each.lease,
+               tokens                  ? std::to_string(each.tokens) + " tokens"
+               : each.kind == "credit" ? ""
+                                       : each.ce_hours,
                nets[i++]});
   }
   table.add({Cell("total", Style::bold), "", "", "", "", "", Cell(nets[i], Style::bold)});
@@ -139,8 +143,10 @@ std::string invoice_text(const api::InvoiceView& invoice, bool colour, std::size
   std::size_t i = 0;
   for (const Line& line : invoice.lines) {
     table.add({line.project, line.environment, line.model, terms_of(line),
-               line.tasks != 0 ? count_of(line.tasks, "task") : line.ce_hours, prices[i], lists[i],
-               nets[i], payable[i]});
+               line.tasks != 0    ? count_of(line.tasks, "task")
+               : line.tokens != 0 ? std::to_string(line.tokens) + " tokens"
+                                  : line.ce_hours,
+               prices[i], lists[i], nets[i], payable[i]});
     ++i;
   }
   if (!invoice.taxes.empty()) table.add({"subtotal", "", "", "", "", "", "", "", payable[i++]});

@@ -214,6 +214,19 @@ Result<void> read_rest(Part& card, PriceTerms& terms, Currency currency) {
     LOAM_CHECK(part.take("backup", terms.services.backup, money));
     return part.take("network", terms.services.network, money);
   }));
+  LOAM_CHECK(card.each("tokens", [&](Part& part) -> Result<void> {
+    const auto money = [&](std::string_view text) -> Result<std::optional<Money>> {
+      LOAM_TRY(amount, Money::parse(text, currency));
+      return std::optional<Money>(amount);
+    };
+    TokenPrice price;
+    LOAM_CHECK(part.take("model", price.model));
+    LOAM_CHECK(part.take("prompt", price.prompt, money));
+    LOAM_CHECK(part.take("cached", price.cached, money));
+    LOAM_CHECK(part.take("generated", price.generated, money));
+    terms.tokens.push_back(std::move(price));
+    return {};
+  }));
   LOAM_CHECK(card.take("reservation_unused", terms.reservation_unused, parse_share));
   return card.one("spot", [&](Part& part) -> Result<void> {
     terms.spot.sold = true;
@@ -264,7 +277,7 @@ std::size_t line_of(std::string_view text, const std::string& message) {
     from = message.find('\'', to + 1);
   }
   for (const char* word : {"floor", "ceiling", "reservation_unused", "window", "tier", "tax",
-                           "discount", "service", "granularity", "price", "zone"}) {
+                           "discount", "token", "service", "granularity", "price", "zone"}) {
     if (message.find(word) == std::string::npos) continue;
     const std::size_t at = text.find(word);
     if (at != std::string_view::npos) return line_at(at);

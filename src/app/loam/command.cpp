@@ -11,6 +11,8 @@ std::vector<Section> made() {
   std::vector<Command> tasks = request_commands();
   for (Command& command : trial_commands()) tasks.push_back(std::move(command));
   for (Command& command : task_commands()) tasks.push_back(std::move(command));
+  std::vector<Command> models = serving_commands();
+  for (Command& command : model_commands()) models.push_back(std::move(command));
   std::vector<Command> money = money_commands();
   for (Command& command : rate_commands()) money.push_back(std::move(command));
   for (Command& command : budget_commands()) money.push_back(std::move(command));
@@ -20,7 +22,7 @@ std::vector<Section> made() {
   for (Command& command : cost_commands()) money.push_back(std::move(command));
   return {{"Tasks", std::move(tasks)},         {"Money", std::move(money)},
           {"Tenants", tenant_commands()},      {"Devices", device_commands()},
-          {"Models", serving_commands()},      {"Access", access_commands()},
+          {"Models", std::move(models)},       {"Access", access_commands()},
           {"The journal", journal_commands()}, {"Simulation", simulation_commands()},
           {"This program", self_commands()}};
 }

@@ -19,6 +19,7 @@ std::vector<Command> efficiency_commands();  // cost efficiency
 std::vector<Command> cost_commands();        // advise, cost validate
 std::vector<Command> access_commands();      // token, whoami, health
 std::vector<Command> serving_commands();     // chat, endpoint
+std::vector<Command> model_commands();       // model import, model list
 std::vector<Command> journal_commands();     // backup, restore, verify, reload
 std::vector<Command> simulation_commands();
 std::vector<Command> self_commands();  // version, completion, help

@@ -62,12 +62,44 @@ billing::FocusRow credit_row(const api::AdjustmentView& adjustment, Money net,
                              const billing::Period& period) {
   billing::FocusRow row;
   row.category = "Credit";
-  row.description = adjustment.kind == "covered" ? "use that a commitment covers"
-                                                 : "less than promised, " + adjustment.lease;
+  row.description = adjustment.kind == "covered"        ? "use that a commitment covers"
+                    : adjustment.kind == "token_income" ? "others' tokens of " + adjustment.model
+                                                        : "less than promised, " + adjustment.lease;
   row.charge_period = period;
   row.billed = row.effective = net;
   row.tags.emplace_back("environment", adjustment.environment);
   if (!adjustment.model.empty()) row.tags.emplace_back("model", adjustment.model);
+  return row;
+}
+
+// Tokens by kind; a million of them is the unit that is priced.
+Result<billing::FocusRow> token_row(const api::AdjustmentView& adjustment, Money net,
+                                    const billing::Period& period) {
+  LOAM_TRY(price, Money::parse(adjustment.unit_price, net.currency()));
+  LOAM_TRY(list, Money::parse(adjustment.list, net.currency()));
+  std::string what = adjustment.kind;
+  std::replace(what.begin(), what.end(), '_', ' ');
+  billing::FocusRow row;
+  row.description = what + " of " + adjustment.model;
+  row.pricing_category = "Standard";
+  row.resource_id = adjustment.model;
+  row.resource_type = "Model";
+  row.sku_id = adjustment.kind;
+  row.sku_meter = what;
+  row.sku_price_id = adjustment.kind + "/" + adjustment.model + "/" + adjustment.unit_price;
+  row.charge_period = period;
+  row.billed = row.effective = net;
+  row.list_unit_price = row.contracted_unit_price = price;
+  if (list.units() > 0)
+    row.contracted_unit_price = price.times_ratio(net.units(), list.units(), Rounding::half_even);
+  constexpr std::int64_t million = 1'000'000;
+  const Int128 tokens = static_cast<Int128>(adjustment.tokens) * Money::units_per_one;
+  row.pricing_quantity = tokens / million;
+  row.pricing_unit = "1000000 Tokens";
+  row.consumed_quantity = tokens;
+  row.consumed_unit = "Tokens";
+  row.tags.emplace_back("environment", adjustment.environment);
+  row.tags.emplace_back("model", adjustment.model);
   return row;
 }
 
@@ -115,8 +147,11 @@ Result<std::vector<billing::FocusRow>> focus_adjustments(
         });
         row = billing::focus_purchase(
             adjustment.commitment, fee == fees.end() ? "Subscription" : fee->type, net, {from, to});
+      } else if (adjustment.kind.ends_with("_tokens")) {
+        LOAM_TRY(tokens, token_row(adjustment, net, {from, std::max(to, from + Duration{1})}));
+        row = std::move(tokens);
       } else {
-        row = credit_row(adjustment, net, {from, to});
+        row = credit_row(adjustment, net, {from, std::max(to, from + Duration{1})});
       }
       if (adjustment.kind == "covered") {
         LOAM_TRY(hours, Money::parse(adjustment.ce_hours, currency));

@@ -99,6 +99,18 @@ std::string for_what(const Price& price) {
   return text;
 }
 
+void print_token_prices(Session& session, const PriceTerms& terms, const std::string& currency) {
+  if (terms.tokens.empty()) return;
+  Table table({{"A MILLION TOKENS OF"}, {"PROMPT"}, {"CACHED"}, {"GENERATED"}});
+  const auto text = [&](const std::optional<Money>& price) {
+    return price ? money_exact(amount_text(*price), currency) : std::string("-");
+  };
+  for (const TokenPrice& price : terms.tokens)
+    table.add({price.model, text(price.prompt), text(price.cached ? price.cached : price.prompt),
+               text(price.generated)});
+  session.out() << "\n" << session.text_of(table);
+}
+
 Result<int> run_rate_show(Session& session, const Arguments& arguments) {
   LOAM_TRY(client, session.client());
   LOAM_TRY(list, client->rates());
@@ -120,6 +132,7 @@ Result<int> run_rate_show(Session& session, const Arguments& arguments) {
                              " % of on demand; interrupted: " + word(terms.spot.interrupted)});
     }
     session.out() << "\n" << session.text_of(table);
+    print_token_prices(session, terms, rate.currency);
     if (terms.windows.empty()) return 0;
     Table windows({{"WINDOW"}, {"FROM"}, {"TO"}, {"ON", Align::left, true}});
     for (const Window& window : terms.windows)

@@ -1,4 +1,4 @@
-// chat; endpoint list, create, delete: what speaks to loam-gateway.
+// chat; endpoint list, show, create, remove: what speaks to loam-gateway.
 #include <unistd.h>
 
 #include <boost/json/array.hpp>
@@ -162,17 +162,43 @@ std::string cell(const json::object& object, std::string_view name) {
   return value->is_string() ? std::string(value->get_string()) : json::serialize(*value);
 }
 
-Result<int> run_endpoint_list(Session& session, const Arguments& arguments) {
+// The endpoints, or the one of that name.
+Result<json::array> endpoints_of(Session& session, const Arguments& arguments,
+                                 const std::string& only) {
   LOAM_TRY(gateway, connect(session, arguments));
   LOAM_TRY(answer, call(gateway, gateway.request(http::Method::get, "/endpoints")));
-  if (session.json()) {
-    session.out() << json::serialize(answer) << "\n";
-    return exit_ok;
-  }
-  const json::value* list =
-      answer.is_object() ? answer.get_object().if_contains("endpoints") : nullptr;
+  json::value* list = answer.is_object() ? answer.get_object().if_contains("endpoints") : nullptr;
   if (list == nullptr || !list->is_array())
     return Error{ErrorKind::corrupt, "the gateway's answer has no endpoints", {}};
+  json::array found;
+  for (json::value& entry : list->get_array()) {
+    if (entry.is_object() && (only.empty() || cell(entry.get_object(), "model") == only))
+      found.push_back(std::move(entry));
+  }
+  if (found.empty() && !only.empty()) {
+    return Error{ErrorKind::not_found, "there is no endpoint " + only,
+                 "see them with: loam endpoint list"};
+  }
+  return found;
+}
+
+Result<int> run_endpoint_show(Session& session, const Arguments& arguments) {
+  LOAM_TRY(found, endpoints_of(session, arguments, arguments.operand(0)));
+  if (session.json()) {
+    session.out() << json::serialize(found.front()) << "\n";
+    return exit_ok;
+  }
+  for (const auto& [name, value] : found.front().get_object())
+    session.out() << std::string(name) << "  " << cell(found.front().get_object(), name) << "\n";
+  return exit_ok;
+}
+
+Result<int> run_endpoint_list(Session& session, const Arguments& arguments) {
+  LOAM_TRY(endpoints, endpoints_of(session, arguments, ""));
+  if (session.json()) {
+    session.out() << json::serialize(json::object{{"endpoints", std::move(endpoints)}}) << "\n";
+    return exit_ok;
+  }
   Table table({{"MODEL"},
                {"STATE"},
                {"INSTANCES", Align::right},
@@ -181,8 +207,7 @@ Result<int> run_endpoint_list(Session& session, const Arguments& arguments) {
                {"WAITING", Align::right},
                {"REQUESTS", Align::right},
                {"WHY"}});
-  for (const json::value& entry : list->get_array()) {
-    if (!entry.is_object()) continue;
+  for (const json::value& entry : endpoints) {
     const json::object& one = entry.get_object();
     table.add({cell(one, "model"), cell(one, "state"), cell(one, "instances"), cell(one, "queued"),
                cell(one, "in_flight"), cell(one, "waiting"), cell(one, "requests"),
@@ -230,7 +255,7 @@ Result<int> run_endpoint_create(Session& session, const Arguments& arguments) {
   return exit_ok;
 }
 
-Result<int> run_endpoint_delete(Session& session, const Arguments& arguments) {
+Result<int> run_endpoint_remove(Session& session, const Arguments& arguments) {
   LOAM_TRY(gateway, connect(session, arguments));
   LOAM_CHECK(
       call(gateway, gateway.request(http::Method::del, "/endpoints/" + arguments.operand(0))));
@@ -294,13 +319,20 @@ std::vector<Command> serving_commands() {
           {"--environment", "NAME", "likewise"}}},
         where()},
        run_endpoint_create},
-      {"endpoint delete",
-       "Offer a model no longer",
+      {"endpoint show",
+       "One model that the gateway serves",
        "",
-       "loam endpoint delete tiny",
+       "loam endpoint show tiny",
        {{"NAME", "as the list shows it"}},
        {where()},
-       run_endpoint_delete},
+       run_endpoint_show},
+      {"endpoint remove",
+       "Offer a model no longer",
+       "",
+       "loam endpoint remove tiny",
+       {{"NAME", "as the list shows it"}},
+       {where()},
+       run_endpoint_remove},
   };
 }
 

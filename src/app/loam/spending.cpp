@@ -26,6 +26,8 @@ Result<billing::LineKind> line_kind_of(const std::string& text) {
   for (const Kind kind : {Kind::usage, Kind::correction, Kind::credit, Kind::fee, Kind::covered}) {
     if (text == billing::name_of(kind)) return kind;
   }
+  if (text == "token_income") return Kind::credit;
+  if (text.ends_with("_tokens")) return Kind::usage;
   return not_understood("an invoice line of the kind '" + text + "'");
 }
 
@@ -205,11 +207,18 @@ Result<billing::Document> document_of(const api::InvoiceView& invoice) {
     LOAM_TRY(kind, line_kind_of(line.kind));
     made.kind = kind;
     made.description = line.purchase_model + " compute";
-    if (made.kind == billing::LineKind::credit) made.description += ", less than promised";
+    if (line.tokens != 0) {
+      made.description = line.kind == "token_income" ? "others' tokens" : line.kind;
+      std::replace(made.description.begin(), made.description.end(), '_', ' ');
+      made.description += ", price of a million";
+    } else if (made.kind == billing::LineKind::credit)
+      made.description += ", less than promised";
     if (!line.window.empty()) made.description += ", " + line.window;
-    made.unit = line.tasks != 0 ? "Tasks" : "CE-Hours";
-    LOAM_TRY(quantity,
-             Money::parse(line.tasks != 0 ? std::to_string(line.tasks) : line.ce_hours, currency));
+    made.unit = line.tasks != 0 ? "Tasks" : line.tokens != 0 ? "Tokens" : "CE-Hours";
+    LOAM_TRY(quantity, Money::parse(line.tasks != 0    ? std::to_string(line.tasks)
+                                    : line.tokens != 0 ? std::to_string(line.tokens)
+                                                       : line.ce_hours,
+                                    currency));
     LOAM_TRY(price, Money::parse(line.unit_price, currency));
     LOAM_TRY(list, Money::parse(line.list, currency));
     LOAM_TRY(net, Money::parse(line.net, currency));

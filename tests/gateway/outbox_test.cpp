@@ -1,0 +1,176 @@
+// From the usage file to the books: added up, sent until it is acknowledged, recorded once.
+#include "app/gateway/outbox.hpp"
+
+#include <fstream>
+
+#include "api/fixture.hpp"
+#include "app/gateway/usage_file.hpp"
+#include "http/fixture.hpp"
+#include "http/server.hpp"
+
+namespace loam::serving {
+namespace {
+
+std::string line(const std::string& tenant, int prompt, int cached, int generated,
+                 const std::string& model = "tiny") {
+  gateway::UsageRecord record;
+  record.request = "cmpl-" + tenant + std::to_string(prompt);
+  record.caller.tenant = tenant;
+  record.model = model;
+  record.owner = "acme";
+  record.usage.prompt_tokens = static_cast<std::uint32_t>(prompt);
+  record.usage.cached_tokens = static_cast<std::uint32_t>(cached);
+  record.usage.generated_tokens = static_cast<std::uint32_t>(generated);
+  record.arrived = Instant{1'772'409'600'000 + prompt};
+  record.lasted = Duration{1000};
+  return to_json_line(record);
+}
+
+TEST(ReadUsage, AddsUpByTenantModelAndOwner) {
+  const std::string text = line("beta", 30, 10, 5) + line("beta", 20, 0, 1) +
+                           line("beta", 1, 0, 1, "big") + line("acme", 2, 0, 2) +
+                           line("acme", 0, 0, 0) + "half a li";
+  const UsageBatch batch = read_usage(text, 100);
+  EXPECT_EQ(batch.bytes, text.size() - 9);
+  EXPECT_EQ(batch.skipped, 0U);
+  ASSERT_EQ(batch.uses.size(), 3U);
+  EXPECT_EQ(batch.uses[2].tenant, "beta");
+  EXPECT_EQ(batch.uses[2].requests, 2);
+  EXPECT_EQ(batch.uses[2].prompt_tokens, 50);
+  EXPECT_EQ(batch.uses[2].cached_tokens, 10);
+  EXPECT_EQ(batch.uses[2].generated_tokens, 6);
+  EXPECT_EQ(batch.uses[2].from, to_text(Instant{1'772'409'600'020}));
+  EXPECT_EQ(batch.uses[2].to, to_text(Instant{1'772'409'601'030}));
+  EXPECT_EQ(read_usage(text, 1).bytes, line("beta", 30, 10, 5).size());
+}
+
+TEST(ReadUsage, LinesThatCannotBeReadAreCounted) {
+  std::string minus = line("beta", 1, 0, 1);
+  minus.replace(minus.find("\"prompt_tokens\":1"), 17, "\"prompt_tokens\":-1");
+  std::string more_cached = line("beta", 1, 0, 1);
+  more_cached.replace(more_cached.find("\"cached_tokens\":0"), 17, "\"cached_tokens\":2");
+  for (const std::string& bad :
+       {std::string("\n"), std::string("nonsense\n"), std::string("[]\n"), std::string("{}\n"),
+        std::string("{\"tenant\":5}\n"), minus, more_cached}) {
+    const UsageBatch batch = read_usage(bad + line("beta", 7, 0, 1), 100);
+    EXPECT_EQ(batch.skipped, 1U) << bad;
+    ASSERT_EQ(batch.uses.size(), 1U) << bad;
+    EXPECT_EQ(batch.uses[0].prompt_tokens, 7);
+  }
+  EXPECT_EQ(read_usage("", 10).bytes, 0U);
+}
+
+struct OutboxTest : testing::Test {
+  OutboxTest() {
+    config.pool = folder / "loamd.sock";
+    config.usage_file = folder / "usage.jsonl";
+    config.bill_every = Duration{100};
+    auto opened = api::TokenStore::open(folder / "tokens.json");
+    tokens = std::move(*opened);
+    authenticator = std::make_unique<api::Authenticator>(std::map<std::uint32_t, api::UidGrant>{},
+                                                         ::geteuid(), *tokens);
+    api::ApiOptions options;
+    options.workers = 2;
+    options.ticker = false;
+    web = std::make_unique<api::Api>(daemon, *authenticator, *tokens, options);
+    daemon.on_record = [this](const Record& record) { web->on_record(record); };
+    daemon.furnish();
+  }
+  ~OutboxTest() override {
+    outbox.reset();
+    server.reset();
+    daemon.on_record = nullptr;
+    web.reset();
+  }
+  void serve() {
+    http::ServerOptions options;
+    options.unix_address = http::UnixAddress{config.pool};
+    auto begun = http::Server::start(options, [this](http::Request q, http::Responder r) {
+      web->handle(std::move(q), std::move(r));
+    });
+    ASSERT_TRUE(begun.ok()) << to_text(begun.error());
+    server = std::make_unique<http::Server>(std::move(begun).value());
+  }
+  void open() {
+    outbox = std::make_unique<Outbox>(config, [this](const std::string& said) {
+      std::lock_guard lock(mutex);
+      log += said + "\n";
+    });
+    outbox->start();
+  }
+  void write(const std::string& text) {
+    std::ofstream(config.usage_file, std::ios::app | std::ios::binary) << text;
+  }
+  // Of beta's bill.
+  std::int64_t billed() {
+    auto client = api::Client::make({config.pool, {}, {}});
+    const auto bill = client->bill("beta");
+    EXPECT_TRUE(bill.ok()) << to_text(bill.error());
+    std::int64_t sum = 0;
+    for (const api::AdjustmentView& each : bill->adjustments) sum += each.tokens;
+    return sum;
+  }
+
+  http::Folder folder;
+  Config config;
+  api::testing::FakeDaemon daemon;
+  std::unique_ptr<api::TokenStore> tokens;
+  std::unique_ptr<api::Authenticator> authenticator;
+  std::unique_ptr<api::Api> web;
+  std::unique_ptr<http::Server> server;
+  std::unique_ptr<Outbox> outbox;
+  std::mutex mutex;
+  std::string log;
+};
+
+TEST_F(OutboxTest, WhatIsWrittenIsBilledOnceHoweverOftenEitherSideRestarts) {
+  write(line("beta", 30, 10, 5));
+  open();  // without a daemon
+  EXPECT_TRUE(http::eventually([&] {
+    std::lock_guard lock(mutex);
+    return log.find("not on the bill yet") != std::string::npos;
+  }));
+  serve();
+  EXPECT_TRUE(http::eventually([&] { return billed() == 35; }));
+  write(line("beta", 100, 0, 10));
+  EXPECT_TRUE(http::eventually([&] { return billed() == 145; }));
+  outbox->stop();
+  write(line("beta", 1000, 0, 100));
+  open();
+  EXPECT_TRUE(http::eventually([&] { return billed() == 1245; }));
+  server.reset();
+  write(line("beta", 10'000, 0, 0));
+  serve();
+  EXPECT_TRUE(http::eventually([&] { return billed() == 11'245; }));
+  EXPECT_TRUE(http::eventually([&] { return outbox->waiting_bytes() == 0; }));
+}
+
+TEST_F(OutboxTest, AFileThatReplacesAnotherBeginsAnewAndAShorterOneIsToldOf) {
+  serve();
+  write(line("beta", 30, 10, 5) + line("beta", 31, 0, 0));
+  open();
+  EXPECT_TRUE(http::eventually([&] { return billed() == 66; }));
+  std::filesystem::rename(config.usage_file, folder / "old.jsonl");
+  write(line("beta", 5, 0, 5));
+  EXPECT_TRUE(http::eventually([&] { return billed() == 76; }));
+  std::filesystem::remove(config.usage_file);
+  write(line("beta", 30, 10, 5));  // begins as the first one, and is shorter
+  EXPECT_TRUE(http::eventually([&] {
+    std::lock_guard lock(mutex);
+    return log.find("is shorter than what is recorded") != std::string::npos;
+  }));
+  EXPECT_EQ(billed(), 76);
+}
+
+TEST_F(OutboxTest, LinesThatNobodyCanPayForAreToldAndHoldUpNone) {
+  serve();
+  write("nonsense\n" + line("ghost", 5, 0, 5) + line("beta", 30, 10, 5));
+  open();
+  EXPECT_TRUE(http::eventually([&] { return billed() == 35; }));
+  std::lock_guard lock(mutex);
+  EXPECT_NE(log.find("'ghost'"), std::string::npos) << log;
+  EXPECT_NE(log.find("1 lines"), std::string::npos) << log;
+}
+
+}  // namespace
+}  // namespace loam::serving
