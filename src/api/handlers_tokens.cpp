@@ -1,4 +1,6 @@
 // Tokens that gateways counted: recorded once, and how far.
+#include <limits>
+
 #include "api/handlers.hpp"
 
 namespace loam::api::handlers {
