@@ -268,14 +268,48 @@ std::int64_t members_on(const State& state, const Node& node, const schedule::De
   return members;
 }
 
+// What was asked of the dimension that the pool has too little of on every device or node, and the
+// most that there is of it; empty where no single dimension is to blame. O(devices + nodes).
+std::string too_large_words(const State& state, const schedule::Demand& demand) {
+  MilliCe ce;
+  Mebibytes memory;
+  MilliCpu cpu;
+  Mebibytes host_memory;
+  for (const Device& device : state.devices) {
+    ce = std::max(ce, device.facts->factors.of(demand.work_class));
+    memory = std::max(memory, device.facts->memory);
+  }
+  bool bounded_cpu = !state.nodes.empty();  // 0: nobody counts
+  bool bounded_memory = bounded_cpu;
+  for (const Node& node : state.nodes) {
+    cpu = std::max(cpu, node.cpu);
+    host_memory = std::max(host_memory, node.memory);
+    bounded_cpu = bounded_cpu && node.cpu.value > 0;
+    bounded_memory = bounded_memory && node.memory.value > 0;
+  }
+  const auto words = [](const std::string& asked, const std::string& most) {
+    return ": it asks for " + asked + ", and the most there is of it is " + most;
+  };
+  if (state.devices.empty()) return ": it has none";
+  if (demand.ce && *demand.ce > ce)
+    return words(to_text(*demand.ce) + " CE of one device", to_text(ce) + " CE");
+  if (demand.memory && *demand.memory > memory)
+    return words(to_text(*demand.memory) + " of one device's memory", to_text(memory));
+  if (bounded_cpu && demand.cpu > cpu)
+    return words(to_text(demand.cpu) + " CPUs of one node", to_text(cpu));
+  if (bounded_memory && demand.host_memory > host_memory)
+    return words(to_text(demand.host_memory) + " of one node's memory", to_text(host_memory));
+  return {};
+}
+
 // What besides size may keep a task out is named: no list of devices shows it.
-std::string no_fit_words(const TaskSpec& spec) {
+std::string no_fit_words(const State& state, const TaskSpec& spec, const schedule::Demand& demand) {
   std::string words = "no device of this pool could ever hold this task";
   if (spec.gang > 1) words += ", " + std::to_string(spec.gang) + " members at once";
   if (!spec.request.region.empty()) words += ", in region '" + spec.request.region + "'";
   for (const std::string& label : spec.request.labels)
     words += ", on a node labelled '" + label + "'";
-  return words;
+  return words + too_large_words(state, demand);
 }
 
 // Whether an empty pool has room for all members, so that a gang larger than the pool is refused
@@ -332,7 +366,7 @@ HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const
   const std::int64_t devices = wanted.demand.devices;
   if (fits.empty() || !gang_could_fit(state, wanted.demand, spec.gang)) {
     return {{},
-            Reject{RejectCode::does_not_fit, no_fit_words(spec),
+            Reject{RejectCode::does_not_fit, no_fit_words(state, spec, wanted.demand),
                    "see what there is with: loam device list; then ask for less"}};
   }
   if (auto reject = beyond_quota(state, tenant, spec, wanted.demand, fits))

@@ -33,7 +33,8 @@ class World {
   // have had its effect, and only the same idempotency key asks safely again).
   engine::Answer ask(Command command, RequestKey key = {});
 
-  // Runs everything due up to and including `true_time`, in order of time; less where it is stuck().
+  // Runs everything due up to and including `true_time`, in order of time; less where it is
+  // stuck().
   void advance_to(Instant true_time);
   // It went on deciding without end at one instant.
   bool stuck() const { return stuck_; }

@@ -112,7 +112,7 @@ TEST_F(ChatTest, ARefusalIsAnErrorWithItsExitCode) {
   EXPECT_NE(nobody.err.find("no loam-gateway answers"), std::string::npos) << nobody.err;
 }
 
-TEST_F(ChatTest, EndpointsAreListedMadeAndDeleted) {
+TEST_F(ChatTest, EndpointsAreListedMadeAndRemoved) {
   const Ran list = run_here({"endpoint", "list"});
   EXPECT_EQ(list.status, 0) << list.err;
   EXPECT_NE(list.out.find("serving"), std::string::npos) << list.out;
@@ -122,7 +122,7 @@ TEST_F(ChatTest, EndpointsAreListedMadeAndDeleted) {
   EXPECT_EQ(seen.back().body,
             R"({"model":"tiny","file":"/m.gguf","min":0,"max":4,"idle_after":"1m30s",)"
             R"("callers":["beta"]})");
-  EXPECT_EQ(run_here({"endpoint", "delete", "tiny"}).status, 0);
+  EXPECT_EQ(run_here({"endpoint", "remove", "tiny"}).status, 0);
   EXPECT_EQ(seen.back().method, http::Method::del);
   EXPECT_EQ(seen.back().path, "/endpoints/tiny");
   EXPECT_EQ(run_here({"endpoint", "create", "tiny"}).status, 2);

@@ -46,9 +46,11 @@ expect_refusal 2 "'/a/./b'" ask_for --share 0.1 --mount "$gate:/a/./b"
 
 say "more than there is can be asked for, and is refused by what there is"
 expect_exit 4 ask_for --ce 1000000
-expect_words "error: " "next: "
+expect_words "error: " "asks for 1000000 CE of one device, and the most there is" "next: "
 expect_exit 4 ask_for --share 0.1 --memory 1000TiB
-expect_words "error: " "next: "
+expect_words "error: " "1024000GiB of one device's memory, and the most there is" "next: "
+expect_exit 4 ask_for --share 0.1 --cpu 10000
+expect_words "error: " "10000 CPUs of one node, and the most there is" "next: "
 
 say "request files that are no request"
 from() { printf '%s' "$1" >"$root/request.json"; }

@@ -215,7 +215,9 @@ picos() {
   local whole="${1%%.*}" part=""
   [[ $1 == *.* ]] && part="${1#*.}"
   part="${part}000000000000"
-  printf '%d' "$((10#${whole#-} * 1000000000000 + 10#${part:0:12}))"
+  local sign=""
+  [[ $1 == -* ]] && sign="-"
+  printf '%d' "$((${sign}(10#${whole#-} * 1000000000000 + 10#${part:0:12})))"
 }
 
 # check_books TENANT: at rest, nothing is held, the wallet and the bill are what was paid in, every

@@ -160,6 +160,74 @@ TEST(Config, RefusesWhatIsOddAndSaysWhere) {
   }
 }
 
+// Each setting has another value here than by default, so that one that is not printed, or not
+// read back, is seen.
+TEST(Config, WhatIsPrintedIsWhatIsInForce) {
+  const std::string text = R"(data_dir = "/d"
+socket = "/s"
+socket_mode = 0o600
+listen = "127.0.0.1:1"
+node = "n"
+region = "r"
+labels = ["a", "b \"c\""]
+cpu_oversubscription = 7
+catalog = "/c"
+programs = "/p"
+guard = "/g"
+sandbox = "none"
+mounts = ["/m"]
+operator_mounts = ["/o"]
+shared = ["/sh"]
+notify = ["/n"]
+log_level = "debug"
+turn_quantum = "11ms"
+hung_after = "61s"
+hung_action = "end"
+concurrent_kernels = true
+lend_memory = true
+spill_memory = true
+when_idle = "park"
+snapshot_every = 9
+share_half_life = "3h"
+[[queue]]
+name = "standard"
+discipline = "fifo"
+rank = 3
+weight = 4
+barred_environments = ["test"]
+safe = "5m"
+preemptions = 2
+preemption_window = "2h"
+[[class]]
+name = "standard"
+level = 1
+wait = "9m"
+[[weight]]
+tenant = "acme"
+project = "vision"
+weight = 5
+[[user]]
+uid = 5
+role = "member"
+tenant = "acme"
+)";
+  const auto config = parse_config(text, "loamd.toml");
+  ASSERT_TRUE(config.ok()) << to_text(config.error());
+  const std::string printed = to_toml(*config);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::string key = line.substr(0, line.find(' '));
+    EXPECT_THAT(printed, HasSubstr(line.front() == '[' ? line : key + " = ")) << line;
+  }
+  const auto again = parse_config(printed, "printed");
+  ASSERT_TRUE(again.ok()) << to_text(again.error()) << "\n" << printed;
+  EXPECT_EQ(to_toml(*again), printed);
+  const Config defaults = default_config();
+  EXPECT_TRUE(parse_config(to_toml(defaults), "defaults").ok());
+}
+
 TEST(Config, AMissingFileIsNamed) {
   const auto config = load_config("/no/such/loamd.toml");
   ASSERT_FALSE(config.ok());

@@ -59,5 +59,7 @@ Config default_config();
 // Reads `text` over the defaults; `origin` names the file in errors, with line and column.
 Result<Config> parse_config(std::string_view text, const std::string& origin);
 Result<Config> load_config(const std::string& path);
+// Every setting, as parse_config() reads it.
+std::string to_toml(const Config& config);
 
 }  // namespace loam::daemon

@@ -203,61 +203,6 @@ Result<void> serve(const Options& options, const std::string& program) {
   return {};
 }
 
-std::string list_text(const std::vector<std::string>& words) {
-  std::string text = "[";
-  for (const std::string& word : words)
-    text += (text.size() > 1 ? ", " : "") + ("\"" + word + "\"");
-  return text + "]";
-}
-
-std::string scheduling_text(const SchedulingSettings& settings) {
-  std::string text = "share_half_life = \"" + to_text(settings.share_half_life) + "\"\n";
-  const auto time = [&](const char* name, const std::optional<Duration>& value) {
-    if (value) text += std::string(name) + " = \"" + to_text(*value) + "\"\n";
-  };
-  for (const QueueSettings& queue : settings.queues) {
-    text += "\n[[queue]]\nname = \"" + queue.name + "\"\ndiscipline = \"" + queue.discipline +
-            "\"\nrank = " + std::to_string(queue.rank) +
-            "\nweight = " + std::to_string(queue.weight) +
-            "\nbarred_environments = " + list_text(queue.barred_environments) + "\n";
-    time("safe", queue.safe);
-    if (queue.preemptions) text += "preemptions = " + std::to_string(*queue.preemptions) + "\n";
-    time("preemption_window", queue.preemption_window);
-    time("ageing", queue.ageing);
-    time("overdue", queue.overdue);
-  }
-  for (const ServiceClass& known : settings.classes) {
-    text +=
-        "\n[[class]]\nname = \"" + known.name + "\"\nlevel = " + std::to_string(known.level) + "\n";
-    time("wait", known.wait);
-  }
-  for (const ShareWeight& weight : settings.weights) {
-    text += "\n[[weight]]\ntenant = \"" + weight.tenant + "\"\nproject = \"" + weight.project +
-            "\"\nweight = " + std::to_string(weight.weight) + "\n";
-  }
-  return text;
-}
-
-// As the settings file would say it.
-void print_config(const Config& config) {
-  std::cout << "data_dir = \"" << config.data_dir << "\"\nsocket = \"" << config.socket
-            << "\"\nsocket_mode = 0o" << std::oct << config.socket_mode << std::dec
-            << "\nlisten = \"" << config.listen << "\"\nnode = \"" << config.node_name
-            << "\"\nregion = \"" << config.region << "\"\ncatalog = \"" << config.catalog
-            << "\"\nprograms = \"" << config.programs << "\"\nguard = \"" << config.guard
-            << "\"\nsandbox = \"" << config.sandbox << "\"\nmounts = " << list_text(config.mounts)
-            << "\noperator_mounts = " << list_text(config.operator_mounts)
-            << "\nshared = " << list_text(config.shared)
-            << "\nnotify = " << list_text(config.notify) << "\nlog_level = \"" << config.log_level
-            << "\"\nturn_quantum = \"" << to_text(config.turn_quantum)
-            << "\"\nsnapshot_every = " << config.snapshot_every << "\n"
-            << scheduling_text(config.scheduling);
-  for (const UserAccess& user : config.users) {
-    std::cout << "\n[[user]]\nuid = " << user.uid << "\nrole = \"" << user.role << "\"\n";
-    if (!user.tenant.empty()) std::cout << "tenant = \"" << user.tenant << "\"\n";
-  }
-}
-
 Result<void> read_options(int argc, char** argv, Options& options,
                           std::optional<int>& exit_status) {
   CLI::App app{
@@ -310,7 +255,7 @@ int run(int argc, char** argv) {
     return fail(read.error());
   if (exit_status) return *exit_status;
   if (options.print_config) {
-    print_config(options.config);
+    std::cout << to_toml(options.config);
     return 0;
   }
   set_up_log(options.config.log_level);
