@@ -182,6 +182,7 @@ class Auditor {
   // Whether one slice of it fits a device, given the leases that are there now (at: none), or that
   // will be there then by their limits.
   bool fits_somewhere(const TaskSpec& spec, std::optional<Instant> at) const;
+  std::optional<Instant> still_to_come(Instant start) const;
   bool is_on_marked(const std::string& device) const;
   const QueueSettings& queue_of(const TaskSpec& spec) const;
   std::int64_t level_of(const TaskSpec& spec) const;

@@ -108,6 +108,11 @@ void Auditor::check_victims(const TaskBook& asker) {
   }
 }
 
+// A promise is judged by who will be gone when it begins; when that is now, by who is.
+std::optional<Instant> Auditor::still_to_come(Instant start) const {
+  return start > now_ ? std::optional(start) : std::nullopt;
+}
+
 // Promises to tasks of one slice that can be kept, by the limits of what runs.
 std::vector<TaskId> Auditor::plans_that_hold() const {
   std::vector<TaskId> found;
@@ -117,7 +122,7 @@ std::vector<TaskId> Auditor::plans_that_hold() const {
     if (!(tenants_.at(book.tenant.value - 1).spec.quota == Quota{})) continue;
     if (book.promise->start < now_) continue;  // what runs beyond its limit has delayed it already
     if (book.spec.gang > 1 || book.spec.request.devices > 1) continue;
-    if (fits_somewhere(book.spec, book.promise->start)) found.push_back(id);
+    if (fits_somewhere(book.spec, still_to_come(book.promise->start))) found.push_back(id);
   }
   return found;
 }
@@ -138,7 +143,8 @@ void Auditor::check_plans_kept(TaskId started, const TaskBook& book) {
     // What another queue promises holds where it plans its first.
     const QueueSettings& theirs = queue_of(other.spec);
     const bool binds = theirs.name == ours.name || theirs.discipline != "conservative";
-    if (kept != started && near && binds && !fits_somewhere(other.spec, other.promise->start))
+    if (kept != started && near && binds &&
+        !fits_somewhere(other.spec, still_to_come(other.promise->start)))
       fail(5, started.text() + " delays " + kept.text() + ", which was promised " +
                   to_text(other.promise->start));
   }
