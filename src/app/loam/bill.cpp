@@ -93,8 +93,11 @@ std::string bill_text(const api::BillView& bill, bool colour, std::size_t width)
                prices[i], lists[i], less[i], nets[i]});
     ++i;
   }
-  table.add({Cell(bill.adjustments.empty() ? "total" : "total below", Style::bold), "", "", "",
-             exact_seconds(bill.billed_ms), "", lists[i], less[i], Cell(nets[i], Style::bold)});
+  // With adjustments the total is theirs too, and stands below them.
+  const bool all = bill.adjustments.empty();
+  table.add({Cell(all ? "total" : "all tasks", Style::bold), "", "", "",
+             exact_seconds(bill.billed_ms), "", lists[i], less[i],
+             Cell(all ? nets[i] : std::string(), Style::bold)});
   text += table.text(colour, width) + "\n";
   text += adjustments_text(bill, colour, width);
   return text + styled(proof(bill), bill.billed_equals_run ? Style::good : Style::bad, colour) +
