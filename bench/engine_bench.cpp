@@ -83,6 +83,14 @@ struct Bench {
     return {SubmitTask{TenantId{number % 10 + 1}, spec}, actor, {}, {}};
   }
 
+  ReportEnded ended(LeaseId lease, Epoch epoch) const {
+    ReportEnded ended;
+    ended.lease = lease;
+    ended.epoch = epoch;
+    ended.ended_at = clock.time;
+    return ended;
+  }
+
   // `count` tasks are submitted, start, run a second and end, `at_once` in a batch; none of them
   // waits for another, or the next batch would run more tasks than it is charged with.
   Result<void> live(std::uint64_t count, std::uint64_t at_once) {
@@ -107,11 +115,7 @@ struct Bench {
     clock.time = clock.time + Duration::seconds(1);
     batch.clear();
     for (const engine::LaunchEffect& effect : executor.launched) {
-      ReportEnded ended;
-      ended.lease = effect.lease;
-      ended.epoch = effect.epoch;
-      ended.ended_at = clock.time;
-      batch.push_back({std::move(ended), actor, {}, {}});
+      batch.push_back({ended(effect.lease, effect.epoch), actor, {}, {}});
     }
     executor.launched.clear();
     loop.run(std::move(batch));
@@ -190,11 +194,7 @@ Result<void> measure_commands(Report& report) {
     watch.time(ReportStarted{LeaseId{lease}, Epoch{1}, bench.clock.time});
     watch.time(PauseTask{TaskId{random.below(12'000) + 1}});
     watch.time(StopTask{TaskId{random.below(12'000) + 1}});
-    ReportEnded ended;
-    ended.lease = LeaseId{lease};
-    ended.epoch = Epoch{1};
-    ended.ended_at = bench.clock.time;
-    watch.time(ended);
+    watch.time(bench.ended(LeaseId{lease}, Epoch{1}));
     watch.time(SchedulePass{});
     watch.time(TimePassed{});
     watch.time(TopUp{TenantId{1}, Money(1, Currency("USD")), ""});
@@ -232,11 +232,7 @@ Result<void> measure_big_pool(Report& report) {
   for (std::uint64_t i = 0; i < 500; ++i) {
     const std::uint64_t lease = random.below(50'000) + 1;
     watch.time(task(i).command);
-    ReportEnded ended;
-    ended.lease = LeaseId{lease};
-    ended.epoch = Epoch{1};
-    ended.ended_at = bench.clock.time;
-    watch.time(ended);
+    watch.time(bench.ended(LeaseId{lease}, Epoch{1}));
     watch.time(SchedulePass{});
     watch.time(SchedulePass{});
     watch.time(TimePassed{});

@@ -1,5 +1,6 @@
 // Devices, and the top view.
 #include <algorithm>
+#include <span>
 
 #include "api/handlers.hpp"
 #include "api/routes.hpp"
@@ -43,7 +44,7 @@ TaskRecord record_of(const engine::State& state, const Task& task) {
 
 namespace {
 
-void add_notes(Backend& backend, std::vector<DeviceView>& devices) {
+void add_notes(Backend& backend, std::span<DeviceView> devices) {
   const auto notes = backend.device_notes();
   for (DeviceView& device : devices) {
     const auto found = notes.find(device.uuid);
@@ -125,10 +126,8 @@ std::optional<DeviceView> device_view(Backend& backend, const std::string& name)
   backend.read([&](const engine::State& state, Instant) {
     if (const Device* device = find_device(state, name)) view = view_of(state, *device);
   });
-  if (!view) return std::nullopt;
-  std::vector<DeviceView> one{std::move(*view)};
-  add_notes(backend, one);
-  return one.front();
+  if (view) add_notes(backend, {&*view, 1});
+  return view;
 }
 
 void set_draining(const CallPtr& call, bool draining) {

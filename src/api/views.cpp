@@ -330,8 +330,15 @@ BudgetView budget_view(const engine::State& state, Instant now, const std::strin
 namespace {
 
 // milli-CE ms to millionths of a CE-hour: / 1000 / 3,600,000 * 1,000,000, half away from zero.
-std::string ce_hours_text(std::int64_t milli_ce_ms) {
+template <class Line>  // of an invoice, or an adjustment's
+std::string ce_hours_of(const Line& line) {
+  const std::int64_t milli_ce_ms = counts_tokens(line.key.kind) ? 0 : line.milli_ce_ms;
   return decimal_text(milli_ce_ms / 3600 + (milli_ce_ms % 3600) / 1800, 6);
+}
+
+template <class Line>
+std::int64_t tokens_of(const Line& line) {
+  return counts_tokens(line.key.kind) ? line.milli_ce_ms : 0;
 }
 
 }  // namespace
@@ -348,11 +355,9 @@ InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant) {
   for (const InvoiceLine& line : invoice.lines) {
     view.lines.push_back({word(line.key.kind), line.key.project, line.key.environment,
                           line.key.model, word(line.key.purchase_model), word(line.key.tariff),
-                          line.key.window, amount_text(line.key.unit_price),
-                          ce_hours_text(counts_tokens(line.key.kind) ? 0 : line.milli_ce_ms),
-                          line.tasks, counts_tokens(line.key.kind) ? line.milli_ce_ms : 0,
-                          amount_text(line.list), amount_text(line.net),
-                          amount_text(line.payable)});
+                          line.key.window, amount_text(line.key.unit_price), ce_hours_of(line),
+                          line.tasks, tokens_of(line), amount_text(line.list),
+                          amount_text(line.net), amount_text(line.payable)});
   }
   view.subtotal = amount_text(invoice.subtotal);
   for (const TaxLine& tax : invoice.taxes) {
@@ -436,9 +441,8 @@ AdjustmentView BillMaker::view_of(const AdjustmentRecord& record) {
   view.tariff = word(key.tariff);
   view.window = key.window;
   view.unit_price = amount_text(key.unit_price);
-  const bool tokens = counts_tokens(key.kind);
-  view.ce_hours = ce_hours_text(tokens ? 0 : record.line.milli_ce_ms);
-  view.tokens = tokens ? record.line.milli_ce_ms : 0;
+  view.ce_hours = ce_hours_of(record.line);
+  view.tokens = tokens_of(record.line);
   view.list = amount_text(record.line.list);
   view.net = amount_text(record.line.net);
   return view;

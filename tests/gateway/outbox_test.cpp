@@ -3,10 +3,8 @@
 
 #include <fstream>
 
-#include "api/fixture.hpp"
 #include "app/gateway/usage_file.hpp"
-#include "http/fixture.hpp"
-#include "http/server.hpp"
+#include "gateway/pool_fixture.hpp"
 
 namespace loam::serving {
 namespace {
@@ -60,37 +58,12 @@ TEST(ReadUsage, LinesThatCannotBeReadAreCounted) {
   EXPECT_EQ(read_usage("", 10).bytes, 0U);
 }
 
-struct OutboxTest : testing::Test {
+struct OutboxTest : PoolTest {
   OutboxTest() {
-    config.pool = folder / "loamd.sock";
     config.usage_file = folder / "usage.jsonl";
     config.bill_every = Duration{100};
-    auto opened = api::TokenStore::open(folder / "tokens.json");
-    tokens = std::move(*opened);
-    authenticator = std::make_unique<api::Authenticator>(std::map<std::uint32_t, api::UidGrant>{},
-                                                         ::geteuid(), *tokens);
-    api::ApiOptions options;
-    options.workers = 2;
-    options.ticker = false;
-    web = std::make_unique<api::Api>(daemon, *authenticator, *tokens, options);
-    daemon.on_record = [this](const Record& record) { web->on_record(record); };
-    daemon.furnish();
   }
-  ~OutboxTest() override {
-    outbox.reset();
-    server.reset();
-    daemon.on_record = nullptr;
-    web.reset();
-  }
-  void serve() {
-    http::ServerOptions options;
-    options.unix_address = http::UnixAddress{config.pool};
-    auto begun = http::Server::start(options, [this](http::Request q, http::Responder r) {
-      web->handle(std::move(q), std::move(r));
-    });
-    ASSERT_TRUE(begun.ok()) << to_text(begun.error());
-    server = std::make_unique<http::Server>(std::move(begun).value());
-  }
+  ~OutboxTest() override { outbox.reset(); }
   void open() {
     outbox = std::make_unique<Outbox>(config, [this](const std::string& said) {
       std::lock_guard lock(mutex);
@@ -111,13 +84,6 @@ struct OutboxTest : testing::Test {
     return sum;
   }
 
-  http::Folder folder;
-  Config config;
-  api::testing::FakeDaemon daemon;
-  std::unique_ptr<api::TokenStore> tokens;
-  std::unique_ptr<api::Authenticator> authenticator;
-  std::unique_ptr<api::Api> web;
-  std::unique_ptr<http::Server> server;
   std::unique_ptr<Outbox> outbox;
   std::mutex mutex;
   std::string log;

@@ -2,48 +2,22 @@
 // found again, seen waiting, put off, ended and refused.
 #include "app/gateway/pool_host.hpp"
 
-#include "api/fixture.hpp"
-#include "http/fixture.hpp"
-#include "http/server.hpp"
+#include "gateway/pool_fixture.hpp"
 
 namespace loam::serving {
 namespace {
 
-using api::testing::FakeDaemon;
 using State = InstanceFact::State;
 
-struct PoolHostTest : testing::Test {
+struct PoolHostTest : PoolTest {
   PoolHostTest() {
     config.run_dir = folder / "run";
-    config.pool = folder / "loamd.sock";
     config.engine_program = "/bin/engine";
-    auto opened = api::TokenStore::open(folder / "tokens.json");
-    tokens = std::move(*opened);
-    authenticator = std::make_unique<api::Authenticator>(std::map<std::uint32_t, api::UidGrant>{},
-                                                         ::geteuid(), *tokens);
-    api::ApiOptions options;
-    options.workers = 2;
-    options.ticker = false;
-    web = std::make_unique<api::Api>(daemon, *authenticator, *tokens, options);
-    daemon.on_record = [this](const Record& record) { web->on_record(record); };
-    daemon.furnish();
   }
   ~PoolHostTest() override {
     if (host) host->close();
-    server.reset();
-    daemon.on_record = nullptr;
-    web.reset();
   }
 
-  void serve() {
-    http::ServerOptions options;
-    options.unix_address = http::UnixAddress{config.pool};
-    auto begun = http::Server::start(options, [this](http::Request q, http::Responder r) {
-      web->handle(std::move(q), std::move(r));
-    });
-    ASSERT_TRUE(begun.ok()) << to_text(begun.error());
-    server = std::make_unique<http::Server>(std::move(begun).value());
-  }
   void open() {
     host = std::make_unique<PoolHost>(config);
     ASSERT_TRUE(host->open({}).ok());
@@ -88,13 +62,6 @@ struct PoolHostTest : testing::Test {
     return tasks().empty() ? TaskId{} : tasks().front().id;
   }
 
-  http::Folder folder;
-  Config config;
-  FakeDaemon daemon;
-  std::unique_ptr<api::TokenStore> tokens;
-  std::unique_ptr<api::Authenticator> authenticator;
-  std::unique_ptr<api::Api> web;
-  std::unique_ptr<http::Server> server;
   std::unique_ptr<PoolHost> host;
   std::map<std::string, InstanceFact> ended;
 };

@@ -17,11 +17,7 @@ using ::testing::StartsWith;
 
 constexpr Instant run_start{1'767'225'600'000};
 
-// A run with everything in it: two tasks, a price change, a pause, a stop, an invoice.
-std::vector<Record> good_run() {
-  World world(run_start, 1);
-  std::vector<Record> records;
-  world.on_record([&](const Record& record) { records.push_back(record); });
+void attach_device(World& world) {
   DeviceFacts facts;
   facts.uuid = "gpu-0";
   facts.type = "a100";
@@ -29,6 +25,14 @@ std::vector<Record> good_run() {
   facts.factors = {MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}};
   world.ask(AttachNode{"n1", "here", {}, {}});
   world.ask(AttachDevice{"n1", facts});
+}
+
+// A run with everything in it: two tasks, a price change, a pause, a stop, an invoice.
+std::vector<Record> good_run() {
+  World world(run_start, 1);
+  std::vector<Record> records;
+  world.on_record([&](const Record& record) { records.push_back(record); });
+  attach_device(world);
   RateCard card;
   card.on_demand = Money(Money::units_per_one, Currency("USD"));
   card.effective_from = run_start;
@@ -285,13 +289,7 @@ std::vector<Record> committed_run() {
   World world(run_start, 1);
   std::vector<Record> records;
   world.on_record([&](const Record& record) { records.push_back(record); });
-  DeviceFacts facts;
-  facts.uuid = "gpu-0";
-  facts.type = "a100";
-  facts.memory = Mebibytes{80 * 1024};
-  facts.factors = {MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}, MilliCe{100'000}};
-  world.ask(AttachNode{"n1", "here", {}, {}});
-  world.ask(AttachDevice{"n1", facts});
+  attach_device(world);
   const Money one(Money::units_per_one, Currency("USD"));
   RateCard card;
   card.on_demand = one;

@@ -197,18 +197,12 @@ void Endpoints::observe() {
 void Endpoints::tend() {
   is_known_ = host_.is_known();  // before the facts, which then hold what was there
   take_facts();
-  for (Instance& instance : leaving_.instances) {
-    if (*instance.drained && !std::exchange(instance.is_told_to_end, true))
-      host_.end(instance.name);
-  }
+  end_drained(leaving_);
   std::vector<std::string> models;
   std::vector<infer::RoomAsk> asks;
   for (auto& [model, endpoint] : tended_) {
     if (endpoint.config.file.empty()) continue;
-    for (Instance& instance : endpoint.instances) {
-      if (*instance.drained && !std::exchange(instance.is_told_to_end, true))
-        host_.end(instance.name);
-    }
+    end_drained(endpoint);
     infer::ScalingDecision decision =
         infer::decide_scaling(endpoint.config.scaling, endpoint.load, wall_now(), endpoint.memory);
     if (!is_known_) decision.start = 0;
@@ -388,6 +382,13 @@ void Endpoints::take_fact(Tended& endpoint, Instance& instance, const InstanceFa
 
 void Endpoints::unroute(Instance& instance) {
   if (std::exchange(instance.is_routed, false)) gateway_->remove_instance(instance.name);
+}
+
+void Endpoints::end_drained(Tended& endpoint) {
+  for (Instance& instance : endpoint.instances) {
+    if (*instance.drained && !std::exchange(instance.is_told_to_end, true))
+      host_.end(instance.name);
+  }
 }
 
 void Endpoints::take_end(Tended& endpoint, Instance& instance, const InstanceFact& fact) {

@@ -84,6 +84,7 @@ class Endpoints final : public gateway::Demand {
 
   void run();
   void take_facts();
+  void end_drained(Tended& endpoint);
   void take_fact(Tended& endpoint, Instance& instance, const InstanceFact& fact);
   void take_end(Tended& endpoint, Instance& instance, const InstanceFact& fact);
   void adopt(const InstanceFact& fact);
