@@ -74,13 +74,17 @@ struct Bench {
     loop.run(std::move(batch));
   }
 
-  engine::Submission task(std::uint64_t number) {
+  static TaskSpec spec() {
     TaskSpec spec;
     spec.name = "job";
     spec.command = {"/usr/bin/train", "--steps", "100"};
     spec.request.ce = MilliCe{10'000};
     spec.request.memory = Mebibytes{8192};
-    return {SubmitTask{TenantId{number % 10 + 1}, spec}, actor, {}, {}};
+    return spec;
+  }
+
+  static engine::Submission task(std::uint64_t number, TaskSpec what = spec()) {
+    return {SubmitTask{TenantId{number % 10 + 1}, std::move(what)}, actor, {}, {}};
   }
 
   ReportEnded ended(LeaseId lease, Epoch epoch) const {
@@ -215,13 +219,12 @@ Result<void> measure_big_pool(Report& report) {
   Bench bench(100'000);
   Random random(2);
   const auto task = [&](std::uint64_t number) {
-    engine::Submission submission = bench.task(number);
-    TaskSpec& spec = std::get<SubmitTask>(submission.command).spec;
+    TaskSpec spec = Bench::spec();
     spec.request = {};
     spec.request.share = whole_device;
     spec.request.devices = 2;
     spec.limit = Duration::minutes(random.between(10, 600));
-    return submission;
+    return Bench::task(number, std::move(spec));
   };
   for (std::uint64_t at = 0; at < 70'000; at += 1'000) {
     std::vector<engine::Submission> batch;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <boost/describe/enum.hpp>
+#include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "domain/event.hpp"
@@ -90,8 +92,11 @@ struct BuyCommitment {
 
 // What a tenant asks.
 struct SubmitTask {
+  SubmitTask(TenantId whose, TaskSpec what)
+      : tenant(whose), spec(std::make_shared<const TaskSpec>(std::move(what))) {}
+
   TenantId tenant;
-  TaskSpec spec;
+  std::shared_ptr<const TaskSpec> spec;  // the one that the task keeps; never null
 };
 struct StopTask {
   TaskId task;
@@ -162,12 +167,22 @@ struct SchedulePass {
 struct TimePassed {};  // one due timer at most; repeat while it gives events
 struct EndLost {};     // one lease on a lost device at most; repeat while it gives events
 
-using Command =
+using AnyCommand =
     std::variant<AttachNode, AttachDevice, ReportDeviceHealth, DrainDevice, CreateTenant,
                  ChangeTenant, PublishRateCard, TopUp, IssueInvoice, SubmitTask, StopTask,
                  PauseTask, ResumeTask, ReportStarted, ReportEnded, SchedulePass, TimePassed,
                  EndLost, SetScheduling, CreditInvoice, SetBudget, RemoveBudget, AnswerBudget,
                  BuyCommitment, ReportShortfall, RecordTokens>;
+
+// As Event: copied and moved in one translation unit.
+struct Command : AnyCommand {
+  using AnyCommand::variant;
+  Command(const Command&);
+  Command(Command&&) noexcept;
+  Command& operator=(const Command&);
+  Command& operator=(Command&&) noexcept;
+  ~Command();
+};
 
 // An idempotency key with its owner; empty key: none was sent.
 struct RequestKey {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/describe/class.hpp>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -110,7 +111,7 @@ struct TaskAccepted {
   LOAM_EVENT("task_accepted", 2)
   TaskId task;
   TenantId tenant;
-  TaskSpec spec;
+  std::shared_ptr<const TaskSpec> spec;  // as in Task; never null
 };
 BOOST_DESCRIBE_STRUCT(TaskAccepted, (), (task, tenant, spec))
 
@@ -371,7 +372,7 @@ BOOST_DESCRIBE_STRUCT(RequestsForgotten, (), (before))
 
 #undef LOAM_EVENT
 
-using Event =
+using AnyEvent =
     std::variant<NodeAttached, DeviceAttached, DeviceHealthChanged, DeviceDrainChanged,
                  TenantCreated, TenantChanged, RateCardPublished, TransactionPosted, TaskAccepted,
                  LeaseGranted, AttemptStarted, StopRequested, UsageRated, LeaseEnded, TaskRequeued,
@@ -380,6 +381,18 @@ using Event =
                  BudgetNoticed, BudgetApproved, SchedulingSet, TaskPromised, PromiseDropped,
                  NodeMarked, CommitmentBought, CommitmentCharged, CommitmentEnded, UseCovered,
                  ShortfallCredited, TokensUsed>;
+
+// A type of its own for two reasons: a symbol that names the variant names its forty types too, and
+// every translation unit would make its own copies and moves of all of them. These are made once.
+struct Event : AnyEvent {
+  using AnyEvent::variant;
+  Event();
+  Event(const Event&);
+  Event(Event&&) noexcept;
+  Event& operator=(const Event&);
+  Event& operator=(Event&&) noexcept;
+  ~Event();
+};
 
 // Who caused an event: the issuer vouches for the subject ("socket" + "uid:0", "token" + "ci").
 struct Actor {

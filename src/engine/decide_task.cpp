@@ -52,10 +52,10 @@ Decision decide_on(const State& state, Instant now, const SubmitTask& asked) {
     return Draft::rejected({RejectCode::no_such_tenant, "there is no " + asked.tenant.text(),
                             "see the tenants with: loam tenant list"});
   }
-  if (auto reject = validate(asked.spec)) return Draft::rejected(std::move(*reject));
-  if (auto reject = validate_queue(state, asked.spec)) return Draft::rejected(std::move(*reject));
+  if (auto reject = validate(*asked.spec)) return Draft::rejected(std::move(*reject));
+  if (auto reject = validate_queue(state, *asked.spec)) return Draft::rejected(std::move(*reject));
   const Tenant& tenant = state.tenant(asked.tenant);
-  const HoldAnswer needed = hold_for(state, now, tenant, asked.spec, Duration{0});
+  const HoldAnswer needed = hold_for(state, now, tenant, *asked.spec, Duration{0});
   if (needed.reject) return Draft::rejected(*needed.reject);
   if (tenant.spec.quota.queued && tenant.tasks_waiting >= *tenant.spec.quota.queued) {
     return Draft::rejected({RejectCode::quota_exceeded,

@@ -265,7 +265,7 @@ void apply(State& state, const Record& record, const TaskAccepted& event) {
   Task task;
   task.id = event.task;
   task.tenant = event.tenant;
-  task.spec = std::make_shared<const TaskSpec>(event.spec);
+  task.spec = event.spec;
   task.submitted_at = record.at;
   Tenant& tenant = tenant_of(state, event.tenant);
   task.held = task.charged = Money::zero(tenant.spec.currency);

@@ -24,6 +24,7 @@ struct OrderInBatch {
     return 2;
   }
 };
+constexpr int last_in_batch = 4;
 
 int order_of(const Command& command) {
   return std::visit(OrderInBatch{}, command);
@@ -107,18 +108,21 @@ void Loop::run_passes(Instant now) {
   passed_at_ = now;
 }
 
+void Loop::answer(Instant now, Submission& submission) {
+  Decision decision = apply(now, submission.command, submission.actor, submission.key);
+  // Before what comes next: the device may be back in the same batch, its attempts are not.
+  while (!state_.lost_in_use.empty()) apply(now, EndLost{}, loop_actor, {});
+  if (submission.reply) {
+    answers_.push_back({std::move(submission.reply),
+                        {std::move(decision.subject), std::move(decision.reject), std::nullopt}});
+  }
+}
+
 void Loop::run(std::vector<Submission> batch) {
-  std::stable_sort(batch.begin(), batch.end(), [](const Submission& a, const Submission& b) {
-    return order_of(a.command) < order_of(b.command);
-  });
   const Instant now = std::max(clock_.now(), state_.now);
-  for (Submission& submission : batch) {
-    Decision decision = apply(now, submission.command, submission.actor, submission.key);
-    // Before what comes next: the device may be back in the same batch, its attempts are not.
-    while (!state_.lost_in_use.empty()) apply(now, EndLost{}, loop_actor, {});
-    if (submission.reply) {
-      answers_.push_back({std::move(submission.reply),
-                          {std::move(decision.subject), std::move(decision.reject), std::nullopt}});
+  for (int turn = 0; turn <= last_in_batch; ++turn) {
+    for (Submission& submission : batch) {
+      if (order_of(submission.command) == turn) answer(now, submission);
     }
   }
   if (!waiting_for_reports_) {

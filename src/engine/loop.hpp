@@ -64,6 +64,7 @@ class Loop {
   // Decides one command, applies its events to the state and keeps them, with their effects, for
   // release().
   Decision apply(Instant now, const Command& command, const Actor& actor, const RequestKey& key);
+  void answer(Instant now, Submission& submission);
   void run_timers(Instant now);
   void run_passes(Instant now);
   void release();

@@ -162,7 +162,7 @@ void Auditor::on(const Record& record, const TaskAccepted& event) {
   TaskBook book;
   book.id = event.task;
   book.tenant = event.tenant;
-  book.spec = event.spec;
+  book.spec = *event.spec;
   book.arrival = record.at;
   book.held = book.rated = book.charged =
       Money::zero(tenants_.at(event.tenant.value - 1).spec.currency);

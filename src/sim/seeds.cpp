@@ -52,8 +52,8 @@ class SeedRun {
     world_.on_record([this](const Record& record) {
       const auto* accepted = std::get_if<TaskAccepted>(&record.event);
       if (accepted == nullptr) return;
-      const auto [known, fresh] = tasks_.try_emplace(accepted->spec.name, accepted->task);
-      if (!fresh) fail("rule 11: the request " + accepted->spec.name + " made two tasks");
+      const auto [known, fresh] = tasks_.try_emplace(accepted->spec->name, accepted->task);
+      if (!fresh) fail("rule 11: the request " + accepted->spec->name + " made two tasks");
     });
   }
 

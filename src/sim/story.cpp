@@ -73,8 +73,8 @@ void Story::hear(const Record& record, Instant true_time) {
   } else if (const auto* tenant = std::get_if<TenantCreated>(&record.event)) {
     tenants_.push_back(tenant->spec);
   } else if (const auto* task = std::get_if<TaskAccepted>(&record.event)) {
-    task_ids_[task->spec.name] = task->task;
-    task_names_[task->task] = task->spec.name;
+    task_ids_[task->spec->name] = task->task;
+    task_names_[task->task] = task->spec->name;
   } else if (const auto* usage = std::get_if<UsageRated>(&record.event)) {
     usage_.push_back(usage->record);
   } else if (const auto* posted = std::get_if<TransactionPosted>(&record.event)) {

@@ -200,7 +200,7 @@ struct Projector::Statements {
   }
 
   Result<void> on(const Record& record, const TaskAccepted& e) {
-    const TaskSpec& spec = e.spec;
+    const TaskSpec& spec = *e.spec;
     const std::string actor = record.actor.issuer + ":" + record.actor.subject;
     return insert_task.run(
         number(e.task), number(e.tenant), std::string_view(spec.name),

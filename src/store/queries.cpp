@@ -164,8 +164,8 @@ Result<TaskSpec> decoded(const Statement& row, int column, TaskId task) {
   LOAM_TRY(event, decode(EncodedEvent{std::string(row.text(column)),
                                       static_cast<int>(row.integer(column + 1)),
                                       std::string(row.text(column + 2))}));
-  if (auto* accepted = std::get_if<TaskAccepted>(&event); accepted && accepted->task == task)
-    return std::move(accepted->spec);
+  if (const auto* accepted = std::get_if<TaskAccepted>(&event); accepted && accepted->task == task)
+    return *accepted->spec;
   return Error{ErrorKind::corrupt, "the journal does not hold the acceptance of " + task.text(),
                "run `loam verify`"};
 }

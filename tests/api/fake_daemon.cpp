@@ -248,7 +248,7 @@ void FakeDaemon::project(const Record& record) {
     TaskRecord task;
     task.id = e->task;
     task.tenant = e->tenant;
-    task.spec = e->spec;
+    task.spec = *e->spec;
     task.submitted_at = record.at;
     tasks_[e->task] = task;
   } else if (const auto* e = std::get_if<LeaseGranted>(&record.event)) {

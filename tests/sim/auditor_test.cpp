@@ -259,7 +259,9 @@ TEST(Auditor, Rule5And6PromisesAndVictims) {
   for (Record& record : broken) {
     if (auto* accepted = std::get_if<TaskAccepted>(&record.event);
         accepted != nullptr && accepted->task == TaskId{4}) {
-      accepted->spec.limit = Duration::hours(2);
+      TaskSpec spec = *accepted->spec;
+      spec.limit = Duration::hours(2);
+      accepted->spec = std::make_shared<const TaskSpec>(std::move(spec));
     }
     if (auto* granted = std::get_if<LeaseGranted>(&record.event);
         granted != nullptr && granted->task == TaskId{4}) {
@@ -278,7 +280,9 @@ TEST(Auditor, Rule5And6PromisesAndVictims) {
   for (Record& record : records) {
     if (auto* accepted = std::get_if<TaskAccepted>(&record.event);
         accepted != nullptr && accepted->task == TaskId{5}) {
-      accepted->spec.service_class = "standard";
+      TaskSpec spec = *accepted->spec;
+      spec.service_class = "standard";
+      accepted->spec = std::make_shared<const TaskSpec>(std::move(spec));
     }
   }
   EXPECT_THAT(heard(records), StartsWith("rule 6"));

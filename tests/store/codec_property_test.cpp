@@ -78,6 +78,12 @@ class Noise {
     out = values[random_.below(values.size())];
   }
   template <class T>
+  void fill(std::shared_ptr<const T>& out) {
+    auto fresh = std::make_shared<T>();
+    fill(*fresh);
+    out = std::move(fresh);
+  }
+  template <class T>
   void fill(std::optional<T>& out) {
     out.reset();
     if (random_.chance(500)) fill(out.emplace());
@@ -113,8 +119,8 @@ class Noise {
 
 template <class Check>
 void for_every_type(Noise& noise, const Check& check) {
-  boost::mp11::mp_for_each<boost::mp11::mp_iota_c<std::variant_size_v<Event>>>([&](auto index) {
-    std::variant_alternative_t<index.value, Event> typed{};
+  boost::mp11::mp_for_each<boost::mp11::mp_iota_c<std::variant_size_v<AnyEvent>>>([&](auto index) {
+    std::variant_alternative_t<index.value, AnyEvent> typed{};
     noise.fill(typed);
     check(Event(typed));
   });

@@ -189,7 +189,7 @@ void HistoryReader::hear(const Record& record) {
   } else if (const auto* set = std::get_if<SchedulingSet>(&record.event)) {
     history_.settings = set->settings;
   } else if (const auto* accepted = std::get_if<TaskAccepted>(&record.event)) {
-    open_[accepted->task] = {accepted->task, accepted->tenant, accepted->spec, record.at, {}, 0,
+    open_[accepted->task] = {accepted->task, accepted->tenant, *accepted->spec, record.at, {}, 0,
                              false};
   } else if (const auto* granted = std::get_if<LeaseGranted>(&record.event)) {
     if (granted->rank == 0) started_[granted->lease] = {granted->task, Instant::never()};
