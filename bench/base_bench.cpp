@@ -25,7 +25,7 @@ Median nanoseconds_each(const Work& work) {
   constexpr int series = 11;
   std::vector<double> each;
   for (int s = 0; s < series; ++s) {
-    each.push_back(seconds_of([&] {
+    each.push_back(core_seconds_of([&] {
                      for (int i = 0; i < rounds; ++i) work(i);
                    }) *
                    nanoseconds / rounds);
@@ -36,7 +36,7 @@ Median nanoseconds_each(const Work& work) {
 template <class Generator>
 double draw(Generator&& next) {
   constexpr int draws = 2'000'000;
-  return seconds_of([&] {
+  return core_seconds_of([&] {
     std::uint64_t sum = 0;
     for (int i = 0; i < draws; ++i) sum += next();
     keep(sum);

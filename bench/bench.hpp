@@ -113,6 +113,10 @@ void set_data_folder(std::string folder);
 // Wall seconds that `work` took.
 double seconds_of(const std::function<void()>& work);
 
+// Seconds of a core that this thread spent on `work`, which neither waits nor starts threads: the
+// same on an idle machine, and what others do on a busy one is not counted as ours.
+double core_seconds_of(const std::function<void()>& work);
+
 // The p-th percentile (0 to 100) by the nearest-rank method. Requires values.
 double percentile(std::vector<double> values, double p);
 

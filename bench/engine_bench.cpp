@@ -131,7 +131,7 @@ Result<void> measure_lives(Report& report) {
   LOAM_CHECK(bench.live(20'000, 100));
   constexpr std::uint64_t lives = 200'000;
   Result<void> lived;
-  const double seconds = seconds_of([&] { lived = bench.live(lives, 100); });
+  const double seconds = core_seconds_of([&] { lived = bench.live(lives, 100); });
   LOAM_CHECK(lived);
   report.set("engine.lives_per_second", static_cast<double>(lives) / seconds,
              "1,000 devices, 10 tenants, batches of 100");
@@ -147,7 +147,7 @@ Result<void> measure_history(Report& report) {
   LOAM_CHECK(old.live(1'000'000, 500));
   Result<void> lived;
   const auto thousand = [&lived](Bench& bench) {
-    return seconds_of([&] {
+    return core_seconds_of([&] {
       const Result<void> these = bench.live(1000, 100);
       if (!these) lived = these;
     });
@@ -167,7 +167,7 @@ class Stopwatch {
       : state_(engine::state_of(engine::image_of(bench.loop.state()))), now_(bench.clock.time) {}
 
   void time(const Command& command) {
-    const double seconds = seconds_of([&] {
+    const double seconds = core_seconds_of([&] {
       const engine::Decision decision = engine::decide(state_, now_, command);
       for (const Event& event : decision.events) {
         engine::evolve(state_, {state_.sequence + 1, now_, actor, event});
@@ -254,8 +254,9 @@ Result<void> measure_snapshot(Report& report) {
   std::vector<double> pauses;
   for (int i = 0; i < 11; ++i) {
     std::size_t devices = 0;
-    pauses.push_back(
-        1000 * seconds_of([&] { devices = engine::image_of(bench.loop.state()).devices.size(); }));
+    pauses.push_back(1000 * core_seconds_of([&] {
+                       devices = engine::image_of(bench.loop.state()).devices.size();
+                     }));
     if (devices != 100'000) return invalid("the snapshot lost devices");
   }
   const Median pause = median_of(std::move(pauses));

@@ -1,6 +1,8 @@
 // Statistics of repeated measurements. The interval of a median is distribution-free: the number
 // of values below the true median is binomial(n, 1/2) (Hahn & Meeker, "Statistical Intervals",
-// section 5.2). Pure but for the clock.
+// section 5.2). Pure but for the clocks.
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -36,6 +38,18 @@ double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double core_seconds_of(const std::function<void()>& work) {
+  const auto now = [] {
+    timespec time{};
+    const int failed = clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    LOAM_ASSERT(failed == 0);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  };
+  const double start = now();
+  work();
+  return now() - start;
 }
 
 double percentile(std::vector<double> values, double p) {

@@ -16,12 +16,16 @@ Int256 widen(Int128 value) {
   return Int256(value);
 }
 
-Int128 divide_rounded(const Int256& numerator, const Int256& denominator, Rounding rounding) {
-  Int256 quotient = numerator / denominator;  // toward zero
-  const Int256 rest = numerator - quotient * denominator;
+constexpr int bits_max = 126;
+
+// `denominator` is above 0 and, like the numerator, leaves a bit to spare.
+template <class Wide>
+Wide divide_rounded(const Wide& numerator, const Wide& denominator, Rounding rounding) {
+  Wide quotient = numerator / denominator;  // toward zero
+  const Wide rest = numerator - quotient * denominator;
   if (rest != 0) {
     const bool negative = numerator < 0;
-    const Int256 twice = boost::multiprecision::abs(rest) * 2;
+    const Wide twice = negative ? Wide(rest * -2) : Wide(rest * 2);
     bool away = false;
     switch (rounding) {
       case Rounding::half_even:
@@ -39,7 +43,18 @@ Int128 divide_rounded(const Int256& numerator, const Int256& denominator, Roundi
     }
     if (away) quotient += negative ? -1 : 1;
   }
-  constexpr int bits_max = 126;
+  return quotient;
+}
+
+// value * numerator / denominator. Most products fit 128 bits, where a division is ten times
+// cheaper than in 256.
+Int128 scale(Int128 value, Int128 numerator, Int128 denominator, Rounding rounding) {
+  constexpr Int128 narrow = Int128{1} << 62;
+  if (value > -narrow && value < narrow && numerator > -narrow && numerator < narrow &&
+      denominator < narrow)
+    return divide_rounded<Int128>(value * numerator, denominator, rounding);
+  const auto quotient =
+      divide_rounded<Int256>(widen(value) * widen(numerator), widen(denominator), rounding);
   LOAM_ASSERT(boost::multiprecision::abs(quotient) < (Int256(1) << bits_max));
   return static_cast<Int128>(quotient);
 }
@@ -137,14 +152,13 @@ std::strong_ordering operator<=>(Money a, Money b) {
 
 Money Money::times_ratio(Int128 numerator, Int128 denominator, Rounding rounding) const {
   LOAM_ASSERT(denominator > 0);
-  return Money(divide_rounded(widen(units_) * widen(numerator), widen(denominator), rounding),
-               currency_);
+  return Money(scale(units_, numerator, denominator, rounding), currency_);
 }
 
 Money Money::rounded(Rounding rounding) const {
   Int128 step = 1;
   for (int i = currency_.exponent(); i < decimals; ++i) step *= 10;
-  return Money(divide_rounded(widen(units_), widen(step), rounding) * step, currency_);
+  return Money(scale(units_, 1, step, rounding) * step, currency_);
 }
 
 std::string amount_text(Money money) {

@@ -14,7 +14,12 @@ class Draft {
   const State& state() const { return state_; }
   Instant now() const { return now_; }
   NextIds& next() { return next_; }
-  void add(Event event) { decision_.events.push_back(std::move(event)); }
+  template <class Fact>
+  void add(Fact fact) {
+    constexpr std::size_t most_commands_give = 4;
+    if (decision_.events.empty()) decision_.events.reserve(most_commands_give);
+    decision_.events.emplace_back(std::move(fact));
+  }
   void subject(std::string text) { decision_.subject = std::move(text); }
   bool empty() const { return decision_.events.empty(); }
   void beyond(std::vector<PassMark> marks) { decision_.beyond = std::move(marks); }

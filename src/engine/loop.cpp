@@ -76,7 +76,8 @@ Decision Loop::apply(Instant now, const Command& command, const Actor& actor,
                      const RequestKey& key) {
   Decision decision = decide(state_, now, command, key);
   for (Event& event : decision.events) {
-    Record record{state_.sequence + 1, now, actor, std::move(event)};
+    const Record& record =
+        pending_.emplace_back(Record{state_.sequence + 1, now, actor, std::move(event)});
     if (const auto* stop = std::get_if<StopRequested>(&record.event)) {
       const Lease& lease = state_.leases.at(stop->lease);
       effects_.push_back(
@@ -85,7 +86,6 @@ Decision Loop::apply(Instant now, const Command& command, const Actor& actor,
       effects_.push_back(LaunchEffect{grant->lease, grant->epoch, grant->task});
     }
     evolve(state_, record);
-    pending_.push_back(std::move(record));
   }
   return decision;
 }
@@ -120,6 +120,7 @@ void Loop::answer(Instant now, Submission& submission) {
 
 void Loop::run(std::vector<Submission> batch) {
   const Instant now = std::max(clock_.now(), state_.now);
+  pending_.reserve(pending_.size() + 4 * batch.size());
   for (int turn = 0; turn <= last_in_batch; ++turn) {
     for (Submission& submission : batch) {
       if (order_of(submission.command) == turn) answer(now, submission);

@@ -63,11 +63,24 @@ void Scheduler::forget_order(const Lines::value_type& line) {
   in_order_[queue].erase(rank_of(*this, shares_, first, Instant{}));
 }
 
+namespace {
+
+using Ends = std::set<std::pair<Instant, TaskId>>;
+
+void note_end(Ends& ends, const Standing& standing) {
+  if (const Instant by = standing.ends_by(); by != Instant::never())
+    ends.insert({by, standing.job.id});
+}
+void forget_end(Ends& ends, const Standing& standing) {
+  ends.erase({standing.ends_by(), standing.job.id});
+}
+
+}  // namespace
+
 void Scheduler::note_running(const Standing& standing) {
   const Job& job = standing.job;
   running_.insert(job.id);
-  if (const Instant ends = standing.ends_by(); ends != Instant::never())
-    ends_.insert({ends, job.id});
+  note_end(ends_, standing);
   by_level_[job.level].insert(job.id);
   by_tenant_[job.tenant].insert(job.id);
   if (standing.stopping) stopping_.insert(job.id);
@@ -82,7 +95,7 @@ void Scheduler::forget_running(const Standing& standing) {
     if (group->second.empty()) groups.erase(group);
   };
   running_.erase(job.id);
-  ends_.erase({standing.ends_by(), job.id});
+  forget_end(ends_, standing);
   drop(by_level_, job.level);
   drop(by_tenant_, job.tenant);
   stopping_.erase(job.id);
@@ -182,9 +195,9 @@ void Scheduler::starts(TaskId task, Instant now, Place place, Duration owed) {
 void Scheduler::is_up(TaskId task, Instant at) {
   Standing& standing = standings_.at(task);
   LOAM_ASSERT(standing.running());
-  forget_running(standing);
+  forget_end(ends_, standing);
   standing.owed = std::max(Duration{}, at - standing.since);
-  note_running(standing);
+  note_end(ends_, standing);
 }
 
 void Scheduler::shrinks(TaskId task, Place left) {
@@ -203,10 +216,11 @@ void Scheduler::saves(TaskId task, Instant now) {
 void Scheduler::is_stopping(TaskId task, Instant by) {
   Standing& standing = standings_.at(task);
   LOAM_ASSERT(standing.running());
-  forget_running(standing);
+  forget_end(ends_, standing);
   standing.stopping = true;
   standing.stops_by = by;
-  note_running(standing);
+  stopping_.insert(task);
+  note_end(ends_, standing);
 }
 
 void Scheduler::stop_running(Standing& standing, Instant now, Duration served) {
