@@ -27,7 +27,14 @@ Result<SequenceId> Batcher::submit(SequenceRequest request) {
   LOAM_ASSERT(!request.prompt.empty() && request.weight > 0);
   LOAM_ASSERT(request.public_tokens <= request.prompt.size());
   const std::uint64_t wanted = request.prompt.size() + std::uint64_t{request.tokens_max};
-  if (request.tokens_max == 0) {
+  const bool embeds = request.work == PromptWork::embedding;
+  LOAM_ASSERT(!embeds || request.tokens_max == 0);
+  if (embeds && wanted > capacity()) {
+    return invalid("the text's " + std::to_string(wanted) + " tokens do not fit a context of " +
+                       std::to_string(capacity()),
+                   "embed it in parts");
+  }
+  if (!embeds && request.tokens_max == 0) {
     return invalid("0 tokens are to be generated", "ask for at least one");
   }
   if (wanted > capacity()) {
@@ -46,6 +53,7 @@ Result<SequenceId> Batcher::submit(SequenceRequest request) {
   sequence.service_class = request.service_class;
   sequence.tokens_max = request.tokens_max;
   sequence.meter_prompt = request.meter_prompt;
+  sequence.work = request.work;
   counters_.arrive(sequence.tenant, request.weight);
   const SequenceId id = sequence.id;
   sequences_.emplace(id, std::move(sequence));
@@ -64,7 +72,8 @@ std::optional<TokenUsage> Batcher::cancel(SequenceId id, bool keep) {
 // Takes the slot back; `keep`: what was computed stays on the host for those who begin alike.
 void Batcher::release(Sequence& sequence, bool keep) {
   if (sequence.phase == Phase::running) {
-    if (keep && config_.share_prefixes && sequence.computed >= config_.prefix_tokens_least) {
+    if (keep && !sequence.embeds() && config_.share_prefixes &&
+        sequence.computed >= config_.prefix_tokens_least) {
       tree_.store(sequence.key(sequence.computed), sequence.slot, pending_);
     }
     pending_.emplace_back(ClearOp{sequence.slot});
@@ -88,7 +97,7 @@ StepPlan Batcher::plan() {
 std::vector<Batcher::Sequence*> Batcher::prompts_in_order() {
   std::vector<Sequence*> prompts;
   for (Sequence* sequence : running()) {
-    if (sequence->left_to_compute() > 1) prompts.push_back(sequence);
+    if (!sequence->streams()) prompts.push_back(sequence);
   }
   // By what is promised to what runs, too: a newcomer's counter starts level with the others'.
   const Standings now = standings();
@@ -107,7 +116,7 @@ std::vector<Batcher::Sequence*> Batcher::prompts_in_order() {
 bool Batcher::newcomers_alone(const std::vector<Sequence*>& prompts, std::uint32_t streams) const {
   if (!config_.fair || last_alone_ || streams == 0 || prompts.empty()) return false;
   const Sequence& first = *prompts.front();
-  if (first.generated() > 0 || load_of(first.tenant).running != 1) return false;
+  if (first.embeds() || first.generated() > 0 || load_of(first.tenant).running != 1) return false;
   const std::uint32_t budget = costs_.prompt_budget(
       streams, config_.gap_factor, config_.chunk_tokens_least, config_.step_tokens_max);
   return first.left_to_compute() <= std::max(budget, config_.chunk_tokens);
@@ -117,16 +126,17 @@ void Batcher::compose(StepPlan& plan) {
   const std::vector<Sequence*> prompts = prompts_in_order();
   std::vector<Sequence*> streams;
   for (Sequence* sequence : running()) {
-    if (sequence->left_to_compute() == 1) streams.push_back(sequence);
+    if (sequence->streams()) streams.push_back(sequence);
   }
   const auto count = static_cast<std::uint32_t>(streams.size());
   const bool alone = newcomers_alone(prompts, count);
+  const PromptWork work = prompts.empty() ? PromptWork::answer : prompts.front()->work;
   std::uint32_t budget = config_.chunk_tokens;
   if (alone) {
     budget = prompts.front()->left_to_compute();
   } else if (count > 0) {
     budget = costs_.prompt_budget(count, config_.gap_factor, config_.chunk_tokens_least,
-                                  config_.chunk_tokens);
+                                  config_.chunk_tokens, work);
   }
   if (!alone) {
     budget = std::min(budget, config_.step_tokens_max - count);
@@ -135,6 +145,7 @@ void Batcher::compose(StepPlan& plan) {
   budget = std::min(budget, config_.step_tokens_max);
   for (const Sequence* sequence : prompts) {
     if (budget == 0) break;
+    if (sequence->work != work) continue;
     const std::uint32_t tokens = std::min(budget, sequence->left_to_compute());
     add_item(plan, *sequence, tokens);
     budget -= tokens;
@@ -146,8 +157,9 @@ void Batcher::compose(StepPlan& plan) {
 }
 
 void Batcher::add_item(StepPlan& plan, const Sequence& sequence, std::uint32_t tokens) const {
+  const bool last = tokens == sequence.left_to_compute();
   plan.items.push_back({sequence.id, sequence.slot, sequence.computed, tokens,
-                        tokens == sequence.left_to_compute()});
+                        last && !sequence.embeds(), sequence.embeds()});
 }
 
 // Unified memory that was promised more than once: before a step that might not fit, the stream
@@ -177,18 +189,18 @@ void Batcher::relieve(StepPlan& plan) {
 
 std::vector<Ended> Batcher::finish(const StepPlan& plan, std::span<const Sampled> samples,
                                    std::uint64_t us) {
-  std::uint32_t streams = 0;
-  std::uint32_t prompt_tokens = 0;
   std::uint64_t all = 0;
-  for (const BatchItem& item : plan.items) {
-    all += item.tokens;
-    (item.tokens == 1 ? streams : prompt_tokens) += item.tokens;
-  }
-  if (all > 0) costs_.learn(streams, prompt_tokens, us);
-  for (const BatchItem& item : plan.items) {
-    account(sequences_.at(item.sequence), item, us * item.tokens / all);
-  }
+  for (const BatchItem& item : plan.items) all += item.tokens;
+  learn(plan, us);
   std::vector<Ended> ended;
+  for (const BatchItem& item : plan.items) {
+    Sequence& sequence = sequences_.at(item.sequence);
+    account(sequence, item, us * item.tokens / all);
+    if (!sequence.embeds() || sequence.left_to_compute() > 0) continue;
+    ended.push_back({sequence.id, false, sequence.usage, sequence.preemptions});
+    release(sequence, false);
+    sequences_.erase(item.sequence);
+  }
   for (const Sampled& sample : samples) {
     Sequence& sequence = sequences_.at(sample.sequence);
     LOAM_ASSERT(sequence.left_to_compute() == 0);
@@ -202,6 +214,17 @@ std::vector<Ended> Batcher::finish(const StepPlan& plan, std::span<const Sampled
     sequences_.erase(sample.sequence);
   }
   return ended;
+}
+
+void Batcher::learn(const StepPlan& plan, std::uint64_t us) {
+  std::uint32_t streams = 0;
+  std::uint32_t prompt_tokens = 0;
+  PromptWork work = PromptWork::answer;
+  for (const BatchItem& item : plan.items) {
+    (item.tokens == 1 && !item.vectors ? streams : prompt_tokens) += item.tokens;
+    if (item.vectors) work = PromptWork::embedding;
+  }
+  if (streams + prompt_tokens > 0) costs_.learn(streams, prompt_tokens, us, work);
 }
 
 void Batcher::account(Sequence& sequence, const BatchItem& item, std::uint64_t us) {

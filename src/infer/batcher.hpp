@@ -11,6 +11,10 @@
 //              latest stream of a tenant of its class that runs two or more;
 //   resume     what was swapped out goes before what never started;
 //   fairness   then the tenant with the least service goes (token_counter.hpp), then the oldest.
+//
+// A text to embed is a sequence like any other: it takes a slot by these rules and is computed in
+// pieces, within the same bound on a step. A step computes prompts of one kind of work, the kind of
+// the one that goes first.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +69,9 @@ struct SequenceRequest {
   ServiceClass service_class = ServiceClass::standard;
   std::uint32_t tokens_max = 1;
   bool meter_prompt = true;  // false for the second and later answers to one prompt
+  // Nothing is generated (tokens_max 0): each token's vector is wanted, and the sequence ends when
+  // its last one is computed.
+  PromptWork work = PromptWork::answer;
 };
 
 // The sequence's tokens [position, position + tokens) are computed in its slot; `sample`: and the
@@ -75,6 +82,7 @@ struct BatchItem {
   std::uint32_t position = 0;
   std::uint32_t tokens = 0;
   bool sample = false;
+  bool vectors = false;  // and the vector of each of them is taken, for an embedding
 };
 
 struct StepPlan {
@@ -101,7 +109,8 @@ class Batcher {
   // `counters` outlives the batcher; several batchers may share it.
   Batcher(BatcherConfig config, TokenCounters& counters);
 
-  // Waits for its turn from now on. Refused where prompt and answer cannot fit one slot.
+  // Waits for its turn from now on. Refused where prompt and answer cannot fit one slot. Requires
+  // tokens_max 0 of an embedding.
   Result<SequenceId> submit(SequenceRequest request);
   // The sequence is over and its slot free; what it used so far, or nothing where it is unknown.
   // `keep`: what it computed stays on the host for those who begin alike; not where its slot is
@@ -148,6 +157,7 @@ class Batcher {
     ServiceClass service_class = ServiceClass::standard;
     std::uint32_t tokens_max = 0;
     bool meter_prompt = true;
+    PromptWork work = PromptWork::answer;
     Phase phase = Phase::waiting;
     std::uint32_t slot = 0;          // while running
     std::uint32_t computed = 0;      // leading tokens in the slot, or pinned in the tree
@@ -163,6 +173,9 @@ class Batcher {
     std::uint32_t left_to_compute() const {
       return static_cast<std::uint32_t>(tokens.size()) - computed;
     }
+    bool embeds() const { return work == PromptWork::embedding; }
+    // The next step computes its latest token and samples the one after it.
+    bool streams() const { return !embeds() && left_to_compute() == 1; }
     std::uint32_t promised() const { return prompt_tokens + tokens_max; }
     PrefixKey key(std::uint32_t tokens_wanted) const {
       return {std::span(tokens).first(tokens_wanted), tenant, public_tokens};
@@ -198,6 +211,7 @@ class Batcher {
   void relieve(StepPlan& plan);
   void add_item(StepPlan& plan, const Sequence& sequence, std::uint32_t tokens) const;
   void account(Sequence& sequence, const BatchItem& item, std::uint64_t us);
+  void learn(const StepPlan& plan, std::uint64_t us);
   void release(Sequence& sequence, bool keep);
 
   BatcherConfig config_;

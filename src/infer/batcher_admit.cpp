@@ -135,7 +135,7 @@ Batcher::Sequence* Batcher::victim_for(const Sequence& candidate, const Standing
 // The first wave: where a running sequence is about to compute a beginning that the candidate
 // shares, the candidate waits for it; where it already has, the rows are taken over now.
 bool Batcher::waits_for_prefix(const Sequence& candidate, std::vector<MemoryOp>& ops) {
-  if (!config_.share_prefixes || config_.cache_bytes_max == 0) return false;
+  if (!config_.share_prefixes || config_.cache_bytes_max == 0 || candidate.embeds()) return false;
   const auto size = static_cast<std::uint32_t>(candidate.tokens.size());
   const PrefixKey key = candidate.key(size);
   const std::uint32_t stored = tree_.stored_tokens(key);
@@ -161,7 +161,9 @@ void Batcher::start(Sequence& sequence, std::vector<MemoryOp>& ops) {
   sequence.slot = *slot;
   slots_[*slot] = sequence.id;
   PrefixTree::Match match;
-  const auto most = static_cast<std::uint32_t>(sequence.tokens.size()) - 1;
+  auto most = static_cast<std::uint32_t>(sequence.tokens.size()) - 1;
+  // Stored rows hold no vectors: an embedding takes none that it has not computed itself.
+  if (sequence.embeds()) most = std::min(most, sequence.computed_max);
   if (most > 0 && (config_.share_prefixes || sequence.phase == Phase::swapped)) {
     match = tree_.match(sequence.key(most));
   }

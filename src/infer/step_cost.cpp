@@ -18,7 +18,8 @@ std::uint64_t blend(std::uint64_t average, std::uint64_t sample) {
 
 StepCost::StepCost(std::uint32_t streams_max) : decode_us_(streams_max + 1, 0) {}
 
-void StepCost::learn(std::uint32_t streams, std::uint32_t prompt_tokens, std::uint64_t us) {
+void StepCost::learn(std::uint32_t streams, std::uint32_t prompt_tokens, std::uint64_t us,
+                     PromptWork work) {
   us = std::max<std::uint64_t>(us, 1);
   streams = std::min(streams, static_cast<std::uint32_t>(decode_us_.size() - 1));
   if (prompt_tokens == 0) {
@@ -27,8 +28,8 @@ void StepCost::learn(std::uint32_t streams, std::uint32_t prompt_tokens, std::ui
   }
   const std::uint64_t decode = streams == 0 ? 0 : decode_us(streams);
   if (streams > 0 && (decode == 0 || decode >= us)) return;  // the parts cannot be told apart
-  prompt_token_us_ =
-      blend(prompt_token_us_, std::max<std::uint64_t>((us - decode) / prompt_tokens, 1));
+  std::uint64_t& token_us = prompt_token_us_[static_cast<std::size_t>(work)];
+  token_us = blend(token_us, std::max<std::uint64_t>((us - decode) / prompt_tokens, 1));
 }
 
 std::uint64_t StepCost::decode_us(std::uint32_t streams) const {
@@ -42,10 +43,11 @@ std::uint64_t StepCost::decode_us(std::uint32_t streams) const {
 }
 
 std::uint32_t StepCost::prompt_budget(std::uint32_t streams, std::uint32_t factor,
-                                      std::uint32_t least, std::uint32_t most) const {
+                                      std::uint32_t least, std::uint32_t most,
+                                      PromptWork work) const {
   const std::uint64_t decode = decode_us(streams);
-  if (decode == 0 || prompt_token_us_ == 0) return least;
-  const std::uint64_t tokens = decode * (factor - 1) / prompt_token_us_;
+  if (decode == 0 || prompt_token_us(work) == 0) return least;
+  const std::uint64_t tokens = decode * (factor - 1) / prompt_token_us(work);
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(tokens, least, most));
 }
 

@@ -297,10 +297,12 @@ TEST(BatcherProperty, RandomTrafficIsServedWholeAndNothingForeignIsSeen) {
         request.weight = static_cast<std::uint32_t>(random.between(1, 3));
         const auto end_after =
             random.chance(500) ? static_cast<std::uint32_t>(random.between(1, 90)) : 0U;
+        if (random.chance(200)) request = ask_embedding(request.tenant, std::move(prompt));
+        const auto prompt_tokens = static_cast<std::uint32_t>(request.prompt.size());
         const auto tokens_max = request.tokens_max;
         const SequenceId id = model.submit(std::move(request), end_after);
         const std::uint32_t wanted = end_after == 0 ? tokens_max : std::min(tokens_max, end_after);
-        asked[id] = {static_cast<std::uint32_t>(prompt.size()), wanted};
+        asked[id] = {prompt_tokens, tokens_max == 0 ? 0 : wanted};
         open.push_back(id);
       }
       if (!open.empty() && random.chance(30)) {

@@ -30,7 +30,8 @@ class FakeModel {
     return *id;
   }
 
-  // One round. `us_of` would be the time it took: streams 1000 us each, prompt tokens 300 us each.
+  // One round, which takes 1000 us for each stream, 300 for each token of a prompt and 500 for each
+  // token of a text to embed.
   std::vector<Ended> step() {
     StepPlan plan = batcher.plan();
     for (const MemoryOp& op : plan.before) std::visit([this](const auto& o) { apply(o); }, op);
@@ -43,7 +44,12 @@ class FakeModel {
       last_slot = item.slot;
       compute(item);
       step_tokens += item.tokens;
-      us += item.tokens == 1 ? 1000 : 300ULL * item.tokens;
+      if (item.vectors) {
+        us += 500ULL * item.tokens;
+        embed(item);
+      } else {
+        us += item.tokens == 1 ? 1000 : 300ULL * item.tokens;
+      }
       if (item.sample) samples.push_back(sample(item.sequence));
     }
     EXPECT_LE(step_tokens, config_.step_tokens_max);
@@ -51,7 +57,13 @@ class FakeModel {
     last_step_us = us;
     last_items = plan.items;
     auto ended = batcher.finish(plan, samples, us);
-    for (const Ended& end : ended) usage[end.sequence] = end.usage;
+    now_us += us;
+    for (const Ended& end : ended) {
+      usage[end.sequence] = end.usage;
+      const auto found = vectors.find(end.sequence);
+      if (found == vectors.end()) continue;
+      EXPECT_EQ(found->second, asked_.at(end.sequence).request.prompt.size()) << "each token once";
+    }
     EXPECT_TRUE(batcher.prefixes().consistent());
     return ended;
   }
@@ -92,6 +104,14 @@ class FakeModel {
       rows.push_back({chain, i < asked.request.public_tokens ? "" : asked.request.tenant});
       ++computed;
     }
+  }
+
+  // Takes the vectors that it does not have yet.
+  void embed(const BatchItem& item) {
+    EXPECT_FALSE(item.sample) << "an embedding generates nothing";
+    std::uint32_t& taken = vectors[item.sequence];
+    ASSERT_LE(item.position, taken) << "a token's vector is missing";
+    taken = std::max(taken, item.position + item.tokens);
   }
 
   Sampled sample(SequenceId id) {
@@ -157,6 +177,7 @@ class FakeModel {
   std::vector<BatchItem> last_items;
   std::map<SequenceId, std::uint64_t> first_sample_us;
   std::map<SequenceId, TokenUsage> usage;
+  std::map<SequenceId, std::uint32_t> vectors;  // of a text to embed, how many were computed
 
  private:
   std::vector<std::vector<Row>> slots_;
@@ -176,6 +197,12 @@ inline SequenceRequest ask(const std::string& tenant, std::vector<Token> prompt,
   request.tenant = tenant;
   request.prompt = std::move(prompt);
   request.tokens_max = tokens_max;
+  return request;
+}
+
+inline SequenceRequest ask_embedding(const std::string& tenant, std::vector<Token> text) {
+  SequenceRequest request = ask(tenant, std::move(text), 0);
+  request.work = PromptWork::embedding;
   return request;
 }
 
