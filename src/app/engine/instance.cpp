@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <optional>
 
 #include "base/assert.hpp"
@@ -58,12 +57,15 @@ Result<std::unique_ptr<Instance>> Instance::make(const Model& model, const Insta
   params.n_ctx = config.unified ? config.cells : config.cells_per_slot * config.slots;
   params.n_batch = config.step_tokens_max;
   params.n_ubatch = config.step_tokens_max;
-  params.n_outputs_max = config.slots;
+  // A row for each stream and for each token of a text to embed.
+  params.n_outputs_max = std::min(config.slots + config.chunk_tokens, config.step_tokens_max);
   params.n_threads = options.threads;
   params.n_threads_batch = options.threads;
   params.kv_unified = config.unified;
   // Fused attention also keeps values by token, which is how segments are cut.
   params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+  // Texts to embed come in pieces: each token's vector is taken, and the mean made of them here.
+  params.pooling_type = LLAMA_POOLING_TYPE_NONE;
   params.no_perf = true;
   std::unique_ptr<Instance> instance(new Instance);
   last_complaint();
@@ -134,13 +136,18 @@ std::vector<SequenceId> Instance::carry_out(const infer::StepPlan& plan) {
 
 bool Instance::decode(const infer::StepPlan& plan) {
   batch_.n_tokens = 0;
+  bool vectors = false;
   for (const infer::BatchItem& item : plan.items) {
     const auto tokens = batcher_->tokens(item.sequence);
+    vectors = vectors || item.vectors;
     for (std::uint32_t i = 0; i < item.tokens; ++i) {
       const std::uint32_t position = item.position + i;
-      add_token(batch_, tokens[position], position, item.slot, item.sample && i + 1 == item.tokens);
+      add_token(batch_, tokens[position], position, item.slot,
+                item.vectors || (item.sample && i + 1 == item.tokens));
     }
   }
+  // Then every token of the batch has to be an output: beside texts it holds streams only.
+  llama_set_embeddings(context(), vectors);
   return llama_decode(context(), batch_) == 0;
 }
 
@@ -149,7 +156,7 @@ void Instance::give_up(SequenceId sequence, Step& step) {
   step.broken_usage.push_back(batcher_->cancel(sequence, false).value_or(TokenUsage{}));
 }
 
-Instance::Step Instance::step(const Sample& sample) {
+Instance::Step Instance::step(const Sample& sample, const TakeVector& take) {
   Step out;
   infer::StepPlan plan = batcher_->plan();
   const std::vector<SequenceId> broken = carry_out(plan);
@@ -175,51 +182,13 @@ Instance::Step Instance::step(const Sample& sample) {
     out.computed.push_back(item.sequence);
     if (item.sample)
       samples.push_back(sample(item.sequence, llama_get_logits_ith(context(), row - 1)));
+    for (std::uint32_t i = 0; item.vectors && i < item.tokens; ++i) {
+      const int at = row - static_cast<int>(item.tokens - i);
+      take(item.sequence, item.position + i, llama_get_embeddings_ith(context(), at));
+    }
   }
   out.ended = batcher_->finish(plan, samples, out.us);
   for (const SequenceId sequence : broken) give_up(sequence, out);
-  return out;
-}
-
-Result<std::unique_ptr<Embedder>> Embedder::make(const Model& model, std::uint32_t tokens_max,
-                                                 int threads) {
-  llama_context_params params = llama_context_default_params();
-  params.n_ctx = tokens_max;
-  params.n_batch = tokens_max;
-  params.n_ubatch = tokens_max;  // a mean needs the whole text in one piece
-  params.n_seq_max = 1;
-  params.n_threads = threads;
-  params.n_threads_batch = threads;
-  params.embeddings = true;
-  params.pooling_type = LLAMA_POOLING_TYPE_MEAN;
-  params.no_perf = true;
-  auto embedder = std::make_unique<Embedder>();
-  last_complaint();
-  embedder->context_.reset(llama_init_from_model(model.handle(), params));
-  if (!embedder->context_) return no_context(last_complaint());
-  embedder->tokens_max_ = tokens_max;
-  embedder->length_ = static_cast<std::uint32_t>(llama_model_n_embd(model.handle()));
-  return embedder;
-}
-
-Result<std::vector<float>> Embedder::embed(std::span<const infer::Token> tokens) {
-  LOAM_ASSERT(!tokens.empty() && tokens.size() <= tokens_max_);
-  llama_context* context = context_.get();
-  llama_memory_clear(llama_get_memory(context), false);
-  llama_batch batch = llama_batch_init(static_cast<std::int32_t>(tokens.size()), 0, 1);
-  for (std::uint32_t i = 0; i < tokens.size(); ++i) add_token(batch, tokens[i], i, 0, true);
-  const int failed = llama_decode(context, batch);
-  llama_batch_free(batch);
-  const float* values = failed == 0 ? llama_get_embeddings_seq(context, 0) : nullptr;
-  if (values == nullptr) {
-    return Error{ErrorKind::internal, "the embedding could not be computed: " + last_complaint(),
-                 "try again"};
-  }
-  std::vector<float> out(values, values + length_);
-  double square = 0;
-  for (const float value : out) square += static_cast<double>(value) * static_cast<double>(value);
-  const auto scale = static_cast<float>(square > 0 ? 1 / std::sqrt(square) : 0);
-  for (float& value : out) value *= scale;
   return out;
 }
 

@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "app/engine/kv_store.hpp"
@@ -31,6 +30,10 @@ class Instance {
 
   // Called for each sequence whose next token is due, with its logits; gives what was sampled.
   using Sample = std::function<infer::Sampled(infer::SequenceId, const float* logits)>;
+  // Called for each token of a text to embed, by rising position; a token whose vector was given
+  // before may come again after its sequence was put aside.
+  using TakeVector =
+      std::function<void(infer::SequenceId, std::uint32_t position, const float* vector)>;
   struct Step {
     std::vector<infer::Ended> ended;
     std::vector<infer::SequenceId>
@@ -41,7 +44,7 @@ class Instance {
     std::uint64_t us = 0;  // the model's part
   };
   // One round of the batcher.
-  Step step(const Sample& sample);
+  Step step(const Sample& sample, const TakeVector& take);
 
  private:
   Instance() = default;
@@ -59,20 +62,6 @@ class Instance {
       if (batch != nullptr) llama_batch_free(*batch);
     }
   } batch_free_;
-};
-
-// The mean of a text's token vectors, of length 1. The context is made for this alone.
-class Embedder {
- public:
-  static Result<std::unique_ptr<Embedder>> make(const Model& model, std::uint32_t tokens_max,
-                                                int threads);
-  std::uint32_t tokens_max() const { return tokens_max_; }
-  Result<std::vector<float>> embed(std::span<const infer::Token> tokens);
-
- private:
-  ContextHandle context_;
-  std::uint32_t tokens_max_ = 0;
-  std::uint32_t length_ = 0;
 };
 
 }  // namespace loam::serve

@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 namespace loam::serve {
 
 namespace {
 
 std::string& complaint() {
-  static std::string text;
+  thread_local std::string text;
   return text;
 }
 
@@ -36,6 +37,23 @@ Result<void> check_file(const std::string& path, std::uint64_t bytes_max) {
                  "give it more memory, or import the model at a lower precision"};
   }
   return {};
+}
+
+// The most bytes of a text that one token stands for, or 0 where that cannot be told: some
+// vocabularies drop or replace what they do not know, and some control tokens swallow white space.
+std::size_t longest_token_bytes(const llama_vocab* vocabulary, std::int32_t size) {
+  const auto type = llama_vocab_type(vocabulary);
+  if (type != LLAMA_VOCAB_TYPE_BPE && type != LLAMA_VOCAB_TYPE_SPM) return 0;
+  std::size_t longest = 0;
+  std::string buffer(256, '\0');
+  for (llama_token token = 0; token < size; ++token) {
+    const int attributes = llama_vocab_get_attr(vocabulary, token);
+    if ((attributes & (LLAMA_TOKEN_ATTR_LSTRIP | LLAMA_TOKEN_ATTR_RSTRIP)) != 0) return 0;
+    const int bytes = llama_token_to_piece(vocabulary, token, buffer.data(),
+                                           static_cast<std::int32_t>(buffer.size()), 0, true);
+    longest = std::max(longest, static_cast<std::size_t>(std::abs(bytes)));
+  }
+  return longest;
 }
 
 }  // namespace
@@ -85,6 +103,7 @@ Result<std::unique_ptr<Model>> Model::load(const Options& options) {
       model->pieces_[static_cast<std::size_t>(token)].assign(buffer,
                                                              static_cast<std::size_t>(size));
   }
+  model->token_bytes_max_ = longest_token_bytes(model->vocabulary_, model->vocabulary_size_);
   if (const char* chat = llama_model_chat_template(model->handle(), nullptr)) {
     model->chat_template_ = chat;
     // A template that the library does not recognise is as good as none.
@@ -169,7 +188,17 @@ Result<std::string> Model::rendered(const std::vector<infer::ChatMessage>& messa
   return text;
 }
 
-Result<TokenizedPrompt> Model::tokenize(const infer::Prompt& prompt) const {
+Result<void> Model::check_length(std::string_view text, std::uint32_t tokens_max) const {
+  if (tokens_max == 0 || token_bytes_max_ == 0) return {};
+  if (text.size() <= std::uint64_t{tokens_max} * token_bytes_max_) return {};
+  return invalid(
+      "the prompt's " + std::to_string(text.size()) + " bytes do not fit a context of " +
+          std::to_string(tokens_max) + " tokens",
+      "shorten it; a token stands for at most " + std::to_string(token_bytes_max_) + " bytes");
+}
+
+Result<TokenizedPrompt> Model::tokenize(const infer::Prompt& prompt,
+                                        std::uint32_t tokens_max) const {
   TokenizedPrompt out;
   if (prompt.kind == infer::Prompt::Kind::tokens) {
     for (const infer::Token token : prompt.tokens) {
@@ -197,6 +226,7 @@ Result<TokenizedPrompt> Model::tokenize(const infer::Prompt& prompt) const {
       if (text.starts_with(beginning)) open = std::move(beginning);
     }
   }
+  LOAM_CHECK(check_length(text, tokens_max));
   // The public part is cut off first, so that its tokens do not depend on what follows.
   if (!open.empty()) out.tokens = tokens_of(open, true);
   out.public_tokens = static_cast<std::uint32_t>(out.tokens.size());

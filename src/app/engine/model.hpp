@@ -1,5 +1,5 @@
 // A model's weights, loaded once, with its vocabulary, chat template and adapters: RAII around
-// libllama's objects. Shell. One thread at a time.
+// libllama's objects. Shell. Constant once loaded: several threads may read it at once.
 #pragma once
 
 #include <llama.h>
@@ -27,7 +27,7 @@ using SamplerHandle = std::unique_ptr<llama_sampler, Free>;
 // Loads the library's processor-specific parts, once a process; afterwards what the library says
 // at warning level and above goes to `report`, the latest line also into error messages.
 Result<void> start_library();
-// The library's latest complaint since the last call, on one line; may be empty.
+// The library's latest complaint in this thread since the last call, on one line; may be empty.
 std::string last_complaint();
 
 struct TokenizedPrompt {
@@ -57,8 +57,12 @@ class Model {
   llama_adapter_lora* adapter(const std::string& name) const;  // nullptr: unknown
   std::vector<std::string> adapter_names() const;
 
-  // Token ids outside the vocabulary and messages without a chat template are errors.
-  Result<TokenizedPrompt> tokenize(const infer::Prompt& prompt) const;
+  // Token ids outside the vocabulary, messages without a chat template and, before they are looked
+  // at, texts that cannot be of `tokens_max` tokens or fewer are errors. 0: no bound. Cost: some
+  // third of a millisecond a kilobyte.
+  Result<TokenizedPrompt> tokenize(const infer::Prompt& prompt, std::uint32_t tokens_max = 0) const;
+  // What of that can be judged from the text's length alone. Cost: none.
+  Result<void> check_length(std::string_view text, std::uint32_t tokens_max) const;
   // The bytes a token stands for; the model's control tokens stand for none.
   const std::string& piece(infer::Token token) const;
   bool ends(infer::Token token) const { return llama_vocab_is_eog(vocabulary_, token); }
@@ -74,6 +78,7 @@ class Model {
   std::int32_t vocabulary_size_ = 0;
   std::string chat_template_;
   std::vector<std::string> pieces_;
+  std::size_t token_bytes_max_ = 0;  // of a text, that one token stands for; 0: any number
   std::map<std::string, llama_adapter_lora*> adapters_;  // freed before the model
 };
 

@@ -80,13 +80,22 @@ Result<std::unique_ptr<Server>> Server::make(const Model& model, ServerOptions o
   }
   LOAM_TRY(plain, Instance::make(model, wanted.instance, {}, server->counters_));
   server->pools_.push_back({{}, std::move(plain), {}});
+  LOAM_TRY(reader, PromptReader::make(model));
+  server->reader_ = std::move(reader);
   LOAM_TRY(listener, listen_at(wanted.socket_path));
   server->listener_ = listener;
   return server;
 }
 
+bool Server::is_idle() const {
+  return !has_work() && requests_.empty() && embeddings_.empty() && reading_.empty();
+}
+
+bool Server::in_use(const RequestKey& key) const {
+  return requests_.count(key) + embeddings_.count(key) + reading_.count(key) > 0;
+}
+
 bool Server::has_work() const {
-  if (!embeddings_.empty()) return true;
   for (const Pool& pool : pools_) {
     if (pool.instance->batcher().has_work()) return true;
   }
@@ -95,9 +104,9 @@ bool Server::has_work() const {
 
 void Server::run(const std::atomic<bool>& stop) {
   while (goes_on(stop)) {
+    bytes_read_ = 0;
     wait_for_clients(stop);
     drop_gone();
-    if (!embeddings_.empty()) embed_one();
     for (std::size_t index = 0; index < pools_.size(); ++index) {
       if (pools_[index].instance->batcher().has_work()) step(index);
     }
@@ -107,9 +116,9 @@ void Server::run(const std::atomic<bool>& stop) {
   const Error ending{ErrorKind::unavailable, "the instance ends",
                      "send the request to another one"};
   while (!requests_.empty()) fail_request(requests_.begin()->first, ending);
-  for (const EmbedJob& job : embeddings_) {
-    send(job.key.first,
-         wire::Failed{job.key.second, ending.kind, ending.message, ending.next_step, 0, {}});
+  while (!embeddings_.empty()) fail_request(embeddings_.begin()->first, ending);
+  for (const auto& [key, serial] : reading_) {
+    send(key.first, wire::Failed{key.second, ending.kind, ending.message, ending.next_step, 0, {}});
   }
   for (auto& [id, connection] : connections_) connection.flush();
 }
@@ -122,11 +131,11 @@ bool Server::goes_on(const std::atomic<bool>& stop) {
     stopped_at_ = now;
     draining_.push_back(0);  // an id that names no connection
   }
-  return (has_work() || !requests_.empty()) && now - *stopped_at_ < options_.drain_max;
+  return !is_idle() && now - *stopped_at_ < options_.drain_max;
 }
 
 void Server::wait_for_clients(const std::atomic<bool>& stop) {
-  std::vector<pollfd> sockets{{listener_, POLLIN, 0}};
+  std::vector<pollfd> sockets{{listener_, POLLIN, 0}, {reader_->descriptor(), POLLIN, 0}};
   std::vector<Connection*> order;
   for (auto& [id, connection] : connections_) {
     const short events = connection.wants_to_write() ? POLLIN | POLLOUT : POLLIN;
@@ -137,9 +146,10 @@ void Server::wait_for_clients(const std::atomic<bool>& stop) {
   const int wait_ms = has_work() || stop ? 0 : 1000;
   if (poll(sockets.data(), sockets.size(), wait_ms) <= 0) return;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    if (sockets[i + 1].revents & POLLOUT) order[i]->flush();
-    if (sockets[i + 1].revents & (POLLIN | POLLHUP | POLLERR)) read_from(*order[i]);
+    if (sockets[i + 2].revents & POLLOUT) order[i]->flush();
+    if (sockets[i + 2].revents & (POLLIN | POLLHUP | POLLERR)) read_from(*order[i]);
   }
+  if (sockets[1].revents & POLLIN) take_read();
   if (sockets[0].revents & POLLIN) accept_clients();
 }
 
@@ -185,8 +195,8 @@ void Server::handle(Connection& connection, wire::Frame frame) {
     this->submit(connection, std::move(*submit));
   } else if (const auto* cancel = std::get_if<wire::Cancel>(&frame)) {
     this->cancel({connection.id(), cancel->stream});
-  } else if (const auto* ask = std::get_if<wire::Tokenize>(&frame)) {
-    tokenize(connection, *ask);
+  } else if (auto* ask = std::get_if<wire::Tokenize>(&frame)) {
+    tokenize(connection, std::move(*ask));
   } else if (std::holds_alternative<wire::AskStats>(frame)) {
     connection.send(stats());
   } else if (std::holds_alternative<wire::Drain>(frame)) {
@@ -207,8 +217,13 @@ void Server::drop_gone() {
     for (const auto& [key, request] : requests_) {
       if (key.first == gone) theirs.push_back(key);
     }
+    for (const auto& [key, job] : embeddings_) {
+      if (key.first == gone) theirs.push_back(key);
+    }
+    for (const auto& [key, serial] : reading_) {
+      if (key.first == gone) theirs.push_back(key);
+    }
     for (const RequestKey& key : theirs) cancel(key);
-    std::erase_if(embeddings_, [&](const EmbedJob& job) { return job.key.first == gone; });
     std::erase(draining_, gone);
     entry = connections_.erase(entry);
   }
@@ -220,7 +235,7 @@ void Server::send(ConnectionId connection, const wire::Frame& frame) {
 }
 
 void Server::check_drained() {
-  if (draining_.empty() || has_work() || !requests_.empty()) return;
+  if (draining_.empty() || !is_idle()) return;
   for (const ConnectionId connection : draining_) send(connection, wire::Drained{});
   // Still draining: an id that names no connection keeps refusing new requests.
   draining_.assign(1, 0);
@@ -239,7 +254,7 @@ wire::Welcome Server::welcome() const {
   out.slots = config.slots;
   out.cells = config.cells;
   out.kv_token_bytes = config.token_bytes;
-  out.embedding_length = static_cast<std::uint32_t>(llama_model_n_embd(model_.handle()));
+  out.embedding_length = static_cast<std::uint32_t>(llama_model_n_embd_out(model_.handle()));
   out.tokens_max_default = options_.tokens_max_default;
   out.chat_template = !model_.chat_template().empty();
   out.adapters = model_.adapter_names();
@@ -269,7 +284,7 @@ wire::Stats Server::stats() const {
     out.preemptions += load.preemptions;
     out.compactions += load.compactions;
   }
-  out.waiting += static_cast<std::uint32_t>(embeddings_.size());
+  out.waiting += static_cast<std::uint32_t>(reading_.size());
   for (const auto& [name, totals] : tenants_) {
     wire::TenantStats tenant{name, 0, 0, 0, totals.requests, totals.usage, counters_.counter(name)};
     for (const Pool& pool : pools_) {

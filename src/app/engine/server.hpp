@@ -1,11 +1,11 @@
 // loam-engine's loop: clients on a Unix socket, requests into instances, tokens back. One thread:
 // frames are read and written between two steps, since a request can join only at the next step
-// anyway. Specification: docs/formats/engine-wire.md. Shell.
+// anyway; only long prompts are made into tokens on a thread beside it. Specification:
+// docs/formats/engine-wire.md. Shell.
 #pragma once
 
 #include <atomic>
 #include <chrono>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +14,7 @@
 
 #include "app/engine/connection.hpp"
 #include "app/engine/instance.hpp"
+#include "app/engine/prompt_reader.hpp"
 #include "app/engine/sampler.hpp"
 #include "infer/text_stream.hpp"
 #include "infer/token_counter.hpp"
@@ -28,8 +29,7 @@ struct ServerOptions {
   InstanceOptions instance;
   std::uint32_t instances_max = 4;  // contexts on the model: the plain one and those with adapters
   std::uint32_t tokens_max_default = 256;
-  std::uint32_t waiting_max = 1024;  // requests; more are refused with when to come again
-  std::uint32_t embed_tokens_max = 512;
+  std::uint32_t waiting_max = 1024;   // requests; more are refused with when to come again
   std::chrono::seconds drain_max{0};  // how long streams may go on once it is told to end
 };
 
@@ -74,12 +74,15 @@ class Server {
     bool faulty = false;
   };
   using RequestKey = std::pair<ConnectionId, infer::wire::StreamId>;
+  // A text to embed. Its vector is the mean of its tokens', of length 1.
   struct EmbedJob {
-    RequestKey key;
     std::string name;
     std::string tenant;
-    std::vector<infer::Token> tokens;
+    infer::SequenceId sequence;
+    std::vector<double> sum;  // of the vectors so far
+    std::uint32_t taken = 0;  // how many these are
     std::uint64_t arrived_us = 0;
+    std::uint64_t started_us = 0;
   };
   struct Pool {
     std::vector<infer::AdapterUse> adapters;
@@ -97,24 +100,36 @@ class Server {
   void handle(Connection& connection, infer::wire::Frame frame);
   void drop_gone();
   void send(ConnectionId connection, const infer::wire::Frame& frame);
-  bool has_work() const;
+  bool has_work() const;  // for the model
+  bool is_idle() const;   // nothing is left to do for anybody
+  bool in_use(const RequestKey& key) const;
   infer::wire::Welcome welcome() const;
   infer::wire::Stats stats() const;
 
   // server_requests.cpp: a request's life
   void submit(Connection& connection, infer::wire::Submit submit);
-  Result<void> begin(Connection& connection, const infer::wire::Submit& submit);
-  Result<void> begin_embedding(Connection& connection, const infer::wire::Submit& submit);
+  Result<void> admit(Connection& connection, infer::wire::Submit submit);
+  Result<void> read_later(UnreadRequest request);
+  void take_read();
+  void refuse(ConnectionId connection, infer::wire::StreamId stream, const Error& error);
+  Result<void> begin(const UnreadRequest& request, ReadRequest read);
+  Result<void> begin_embedding(const UnreadRequest& request, ReadRequest read);
   Result<std::size_t> instance_for(const std::vector<infer::AdapterUse>& adapters);
-  void tokenize(Connection& connection, const infer::wire::Tokenize& ask);
+  void tokenize(Connection& connection, infer::wire::Tokenize ask);
+  void answer_tokens(const UnreadRequest& request, const Result<ReadRequest>& read);
   void step(std::size_t index);
   infer::Sampled sample(Pool& pool, infer::SequenceId sequence, const float* logits);
   void end_answer(Pool& pool, const infer::Ended& ended);
   void end_request(const RequestKey& key, infer::wire::FinishReason reason);
-  void fail_request(const RequestKey& key, const Error& error);
+  // `spent`: what an embedding used whose sequence is over already.
+  void fail_request(const RequestKey& key, const Error& error, const TokenUsage& spent = {});
   void cancel(const RequestKey& key);
   void stop_answers(Request& request);
-  void embed_one();
+  TokenUsage stop_embedding(const EmbedJob& job);
+  void take_vector(infer::SequenceId sequence, std::uint32_t position, const float* vector);
+  void mark_started(Pool& pool, infer::SequenceId sequence, std::uint64_t start_us);
+  void break_off(Pool& pool, infer::SequenceId sequence, const TokenUsage& usage);
+  void end_embedding(const infer::Ended& ended);
   void record(const std::string& name, const std::string& tenant, const TokenUsage& usage,
               const char* outcome);
   void check_drained();
@@ -125,10 +140,14 @@ class Server {
   int usage_file_ = -1;
   infer::TokenCounters counters_;
   std::vector<Pool> pools_;  // 0: without adapters
-  std::unique_ptr<Embedder> embedder_;
+  std::unique_ptr<PromptReader> reader_;
   std::map<ConnectionId, Connection> connections_;
   std::map<RequestKey, Request> requests_;
-  std::list<EmbedJob> embeddings_;
+  std::map<RequestKey, EmbedJob> embeddings_;
+  std::map<infer::SequenceId, RequestKey> texts_;  // whose sequences these are, in pool 0
+  std::map<RequestKey, std::uint64_t> reading_;    // the serial of each submit not read yet
+  std::uint64_t next_serial_ = 1;
+  std::size_t bytes_read_ = 0;  // of prompts, since the latest step
   std::vector<ConnectionId> draining_;
   std::optional<std::chrono::steady_clock::time_point> stopped_at_;
   ConnectionId next_connection_ = 1;

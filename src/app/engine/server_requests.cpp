@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "app/engine/server.hpp"
@@ -37,34 +38,83 @@ std::uint64_t drawn_seed() {
 }  // namespace
 
 void Server::submit(Connection& connection, wire::Submit submit) {
-  Result<void> begun = wire::check_submit(submit);
-  if (begun.ok() && requests_.count({connection.id(), submit.stream}) != 0) {
-    begun = Error{ErrorKind::conflict, "stream " + std::to_string(submit.stream) + " is in use",
-                  "choose another number"};
-  }
-  if (begun.ok() && !draining_.empty()) {
-    begun = Error{ErrorKind::unavailable, "the instance takes no new requests",
-                  "send the request to another one"};
-  }
-  if (begun.ok() && requests_.size() + embeddings_.size() >= options_.waiting_max) {
-    begun =
-        Error{ErrorKind::exhausted, std::to_string(options_.waiting_max) + " requests wait already",
-              "come again later"};
-  }
-  if (begun.ok()) {
-    begun = submit.work == wire::Submit::Work::embed ? begin_embedding(connection, submit)
-                                                     : begin(connection, submit);
-  }
-  if (begun.ok()) return;
-  const Error& error = begun.error();
-  const bool later = error.kind == ErrorKind::exhausted || error.kind == ErrorKind::unavailable;
-  ++totals_.failed;
-  connection.send(wire::Failed{
-      submit.stream, error.kind, error.message, error.next_step, later ? 1000U : 0U, {}});
+  const wire::StreamId stream = submit.stream;
+  const auto begun = admit(connection, std::move(submit));
+  if (!begun.ok()) refuse(connection.id(), stream, begun.error());
 }
 
-Result<void> Server::begin(Connection& connection, const wire::Submit& submit) {
-  LOAM_TRY(prompt, model_.tokenize(submit.prompt));
+// What needs no more than a moment between two steps is read here; more prompts, longer ones, and
+// grammars, whose cost is not seen from their length, beside the loop.
+Result<void> Server::admit(Connection& connection, wire::Submit submit) {
+  constexpr std::size_t round_bytes = 4096;  // of all clients; about a millisecond
+  LOAM_CHECK(wire::check_submit(submit));
+  const RequestKey key{connection.id(), submit.stream};
+  if (in_use(key)) {
+    return Error{ErrorKind::conflict, "stream " + std::to_string(submit.stream) + " is in use",
+                 "choose another number"};
+  }
+  if (!draining_.empty()) {
+    return Error{ErrorKind::unavailable, "the instance takes no new requests",
+                 "send the request to another one"};
+  }
+  if (requests_.size() + embeddings_.size() + reading_.size() >= options_.waiting_max) {
+    return Error{ErrorKind::exhausted,
+                 std::to_string(options_.waiting_max) + " requests wait already",
+                 "come again later"};
+  }
+  const std::uint32_t tokens_max = pools_.front().instance->batcher().capacity();
+  if (submit.prompt.kind == infer::Prompt::Kind::text) {
+    LOAM_CHECK(model_.check_length(submit.prompt.text, tokens_max));
+  }
+  const bool has_grammar = submit.sampling.grammar.kind != infer::Grammar::Kind::none;
+  UnreadRequest request{connection.id(), 0,         std::move(submit), drawn_seed(),
+                        monotonic_us(),  tokens_max};
+  if (const auto seed = std::get<wire::Submit>(request.frame).sampling.seed) request.seed = *seed;
+  if (has_grammar || bytes_read_ + request.bytes() > round_bytes) {
+    return read_later(std::move(request));
+  }
+  bytes_read_ += request.bytes();
+  LOAM_TRY(read, read_request(model_, request));
+  return begin(request, std::move(read));
+}
+
+Result<void> Server::read_later(UnreadRequest request) {
+  const RequestKey key{request.connection, std::get<wire::Submit>(request.frame).stream};
+  request.serial = next_serial_++;
+  const std::uint64_t serial = request.serial;
+  LOAM_CHECK(reader_->add(std::move(request)));
+  reading_.emplace(key, serial);
+  return {};
+}
+
+void Server::take_read() {
+  for (PromptReader::Done& done : reader_->take()) {
+    const auto* submit = std::get_if<wire::Submit>(&done.request.frame);
+    if (submit == nullptr) {
+      answer_tokens(done.request, done.read);
+      continue;
+    }
+    const auto found = reading_.find({done.request.connection, submit->stream});
+    // Cancelled meanwhile; its number may be another request's by now.
+    if (found == reading_.end() || found->second != done.request.serial) continue;
+    reading_.erase(found);
+    const auto begun = done.read.ok() ? begin(done.request, std::move(*done.read))
+                                      : Result<void>(done.read.error());
+    if (!begun.ok()) refuse(done.request.connection, submit->stream, begun.error());
+  }
+}
+
+void Server::refuse(ConnectionId connection, wire::StreamId stream, const Error& error) {
+  const bool later = error.kind == ErrorKind::exhausted || error.kind == ErrorKind::unavailable;
+  ++totals_.failed;
+  send(connection,
+       wire::Failed{stream, error.kind, error.message, error.next_step, later ? 1000U : 0U, {}});
+}
+
+Result<void> Server::begin(const UnreadRequest& unread, ReadRequest read) {
+  const auto& submit = std::get<wire::Submit>(unread.frame);
+  if (submit.work == wire::Submit::Work::embed) return begin_embedding(unread, std::move(read));
+  const TokenizedPrompt& prompt = read.prompt;
   LOAM_TRY(index, instance_for(submit.adapters));
   Pool& pool = pools_[index];
   infer::Batcher& batcher = pool.instance->batcher();
@@ -75,19 +125,16 @@ Result<void> Server::begin(Connection& connection, const wire::Submit& submit) {
         batcher.capacity() > prompt_tokens ? batcher.capacity() - prompt_tokens : 1;
     tokens_max = std::min(options_.tokens_max_default, room);
   }
-  const RequestKey key{connection.id(), submit.stream};
+  const RequestKey key{unread.connection, submit.stream};
   Request request;
-  request.connection = connection.id();
+  request.connection = unread.connection;
   request.stream = submit.stream;
   request.name = submit.request;
   request.tenant = submit.tenant;
   request.instance = index;
-  request.arrived_us = monotonic_us();
+  request.arrived_us = unread.arrived_us;
   const infer::Batcher::Load before = batcher.load();
-  const std::uint64_t seed = submit.sampling.seed.value_or(drawn_seed());
-  // Every sampler is made before the first answer is submitted, so that a failure leaves nothing.
-  for (std::uint32_t choice = 0; choice < submit.choices; ++choice) {
-    LOAM_TRY(sampler, Sampler::make(model_, submit.sampling, seed + choice));
+  for (Sampler& sampler : read.samplers) {
     request.answers.push_back(
         {{}, std::move(sampler), infer::TextStream(submit.sampling.stop), {}});
   }
@@ -102,29 +149,31 @@ Result<void> Server::begin(Connection& connection, const wire::Submit& submit) {
   }
   requests_.emplace(key, std::move(request));
   ++tenants_[submit.tenant].requests;
-  connection.send(wire::Accepted{submit.stream, prompt_tokens, before.waiting + before.swapped});
+  send(key.first, wire::Accepted{submit.stream, prompt_tokens, before.waiting + before.swapped});
   return {};
 }
 
-Result<void> Server::begin_embedding(Connection& connection, const wire::Submit& submit) {
-  LOAM_TRY(prompt, model_.tokenize(submit.prompt));
-  if (!embedder_) {
-    LOAM_TRY(made, Embedder::make(model_, options_.embed_tokens_max, options_.instance.threads));
-    embedder_ = std::move(made);
-  }
-  if (prompt.tokens.size() > embedder_->tokens_max()) {
-    return invalid("the text to embed has " + std::to_string(prompt.tokens.size()) + " tokens",
-                   "at most " + std::to_string(embedder_->tokens_max()) + " are possible");
-  }
-  const auto count = static_cast<std::uint32_t>(prompt.tokens.size());
-  embeddings_.push_back({{connection.id(), submit.stream},
-                         submit.request,
-                         submit.tenant,
-                         std::move(prompt.tokens),
-                         monotonic_us()});
+Result<void> Server::begin_embedding(const UnreadRequest& unread, ReadRequest read) {
+  const auto& submit = std::get<wire::Submit>(unread.frame);
+  infer::Batcher& batcher = pools_.front().instance->batcher();
+  const infer::Batcher::Load before = batcher.load();
+  const auto prompt_tokens = static_cast<std::uint32_t>(read.prompt.tokens.size());
+  infer::SequenceRequest ask;
+  ask.prompt = std::move(read.prompt.tokens);
+  ask.public_tokens = read.prompt.public_tokens;
+  ask.tenant = submit.tenant;
+  ask.weight = submit.weight;
+  ask.service_class = submit.service_class;
+  ask.tokens_max = 0;
+  ask.work = infer::PromptWork::embedding;
+  LOAM_TRY(sequence, batcher.submit(std::move(ask)));
+  const RequestKey key{unread.connection, submit.stream};
+  EmbedJob job{submit.request, submit.tenant, sequence, {}, 0, unread.arrived_us, 0};
+  job.sum.resize(static_cast<std::size_t>(llama_model_n_embd_out(model_.handle())));
+  embeddings_.emplace(key, std::move(job));
+  texts_.emplace(sequence, key);
   ++tenants_[submit.tenant].requests;
-  connection.send(
-      wire::Accepted{submit.stream, count, static_cast<std::uint32_t>(embeddings_.size() - 1)});
+  send(key.first, wire::Accepted{submit.stream, prompt_tokens, before.waiting + before.swapped});
   return {};
 }
 
@@ -155,48 +204,73 @@ Result<std::size_t> Server::instance_for(const std::vector<infer::AdapterUse>& a
                "all " + std::to_string(pools_.size()) + " contexts are in use", "come again later"};
 }
 
-void Server::tokenize(Connection& connection, const wire::Tokenize& ask) {
+void Server::tokenize(Connection& connection, wire::Tokenize ask) {
   const auto checked = infer::check_prompt(ask.prompt);
-  const auto tokens =
-      checked.ok() ? model_.tokenize(ask.prompt) : Result<TokenizedPrompt>(checked.error());
-  if (tokens.ok()) {
-    connection.send(wire::Tokens{ask.stream, tokens->tokens});
-    return;
-  }
-  connection.send(wire::Failed{
-      ask.stream, tokens.error().kind, tokens.error().message, tokens.error().next_step, 0, {}});
+  UnreadRequest request{connection.id(), 0, std::move(ask), 0, 0, 0};
+  if (!checked.ok()) return answer_tokens(request, checked.error());
+  const wire::StreamId stream = std::get<wire::Tokenize>(request.frame).stream;
+  const auto added = reader_->add(std::move(request));
+  if (!added.ok()) refuse(connection.id(), stream, added.error());
+}
+
+void Server::answer_tokens(const UnreadRequest& request, const Result<ReadRequest>& read) {
+  const wire::StreamId stream = std::get<wire::Tokenize>(request.frame).stream;
+  if (!read.ok()) return refuse(request.connection, stream, read.error());
+  send(request.connection, wire::Tokens{stream, read->prompt.tokens});
 }
 
 void Server::step(std::size_t index) {
   Pool& pool = pools_[index];
   const std::uint64_t start_us = monotonic_us();
   const Instance::Step step =
-      pool.instance->step([&](infer::SequenceId sequence, const float* logits) {
-        return sample(pool, sequence, logits);
-      });
+      pool.instance->step([&](infer::SequenceId sequence,
+                              const float* logits) { return sample(pool, sequence, logits); },
+                          [&](infer::SequenceId sequence, std::uint32_t position,
+                              const float* vector) { take_vector(sequence, position, vector); });
   ++totals_.steps;
   totals_.steps_us += step.us;
   totals_.batch_tokens += step.tokens;
   totals_.last_batch = static_cast<std::uint32_t>(step.computed.size());
   totals_.last_step_us = static_cast<std::uint32_t>(step.us);
-  for (const infer::SequenceId sequence : step.computed) {
-    const auto owner = pool.owners.find(sequence);
-    if (owner == pool.owners.end()) continue;
-    Request& request = requests_.at(owner->second.first);
+  for (const infer::SequenceId sequence : step.computed) mark_started(pool, sequence, start_us);
+  for (const infer::Ended& ended : step.ended) {
+    if (&pool == &pools_.front() && texts_.count(ended.sequence) != 0) {
+      end_embedding(ended);
+    } else {
+      end_answer(pool, ended);
+    }
+  }
+  for (std::size_t i = 0; i < step.broken.size(); ++i) {
+    break_off(pool, step.broken[i], step.broken_usage[i]);
+  }
+}
+
+void Server::mark_started(Pool& pool, infer::SequenceId sequence, std::uint64_t start_us) {
+  const auto mark = [&](auto& request) {
     if (request.started_us == 0)
       request.started_us = std::max<std::uint64_t>(start_us - request.arrived_us, 1);
+  };
+  const auto owner = pool.owners.find(sequence);
+  if (owner != pool.owners.end()) return mark(requests_.at(owner->second.first));
+  const auto text = texts_.find(sequence);
+  if (&pool == &pools_.front() && text != texts_.end()) mark(embeddings_.at(text->second));
+}
+
+// The sequence's step failed; the batcher has let go of it.
+void Server::break_off(Pool& pool, infer::SequenceId sequence, const TokenUsage& usage) {
+  const Error error{ErrorKind::internal, "a step of the model failed: " + last_complaint(),
+                    "send the request again"};
+  const auto text = texts_.find(sequence);
+  if (&pool == &pools_.front() && text != texts_.end()) {
+    return fail_request(RequestKey(text->second), error, usage);
   }
-  for (const infer::Ended& ended : step.ended) end_answer(pool, ended);
-  for (std::size_t i = 0; i < step.broken.size(); ++i) {
-    const auto owner = pool.owners.find(step.broken[i]);
-    if (owner == pool.owners.end()) continue;
-    const RequestKey key = owner->second.first;
-    requests_.at(key).usage += step.broken_usage[i];
-    requests_.at(key).answers[owner->second.second].done = true;
-    pool.owners.erase(owner);
-    fail_request(key, {ErrorKind::internal, "a step of the model failed: " + last_complaint(),
-                       "send the request again"});
-  }
+  const auto owner = pool.owners.find(sequence);
+  if (owner == pool.owners.end()) return;
+  const RequestKey key = owner->second.first;
+  requests_.at(key).usage += usage;
+  requests_.at(key).answers[owner->second.second].done = true;
+  pool.owners.erase(owner);
+  fail_request(key, error);
 }
 
 infer::Sampled Server::sample(Pool& pool, infer::SequenceId sequence, const float* logits) {
@@ -278,20 +352,29 @@ void Server::end_request(const RequestKey& key, wire::FinishReason reason) {
   requests_.erase(found);
 }
 
-void Server::fail_request(const RequestKey& key, const Error& error) {
+void Server::fail_request(const RequestKey& key, const Error& error, const TokenUsage& spent) {
+  TokenUsage usage = spent;
   const auto found = requests_.find(key);
-  if (found == requests_.end()) return;
-  Request& request = found->second;
-  stop_answers(request);
+  const auto text = embeddings_.find(key);
+  if (found != requests_.end()) {
+    stop_answers(found->second);
+    usage = found->second.usage;
+    record(found->second.name, found->second.tenant, usage, "failed");
+    requests_.erase(found);
+  } else if (text != embeddings_.end()) {
+    usage += stop_embedding(text->second);
+    record(text->second.name, text->second.tenant, usage, "failed");
+    embeddings_.erase(text);
+  } else {
+    return;
+  }
   ++totals_.failed;
-  send(request.connection,
-       wire::Failed{request.stream, error.kind, error.message, error.next_step,
-                    error.kind == ErrorKind::unavailable ? 1000U : 0U, request.usage});
-  record(request.name, request.tenant, request.usage, "failed");
-  requests_.erase(found);
+  send(key.first, wire::Failed{key.second, error.kind, error.message, error.next_step,
+                               error.kind == ErrorKind::unavailable ? 1000U : 0U, usage});
 }
 
 void Server::cancel(const RequestKey& key) {
+  TokenUsage usage;
   const auto found = requests_.find(key);
   if (found != requests_.end()) {
     stop_answers(found->second);
@@ -299,37 +382,55 @@ void Server::cancel(const RequestKey& key) {
     end_request(key, wire::FinishReason::cancelled);
     return;
   }
-  for (auto job = embeddings_.begin(); job != embeddings_.end(); ++job) {
-    if (job->key != key) continue;
-    ++totals_.cancelled;
-    send(key.first, wire::Finished{key.second, wire::FinishReason::cancelled, {}, {}});
-    embeddings_.erase(job);
+  const auto text = embeddings_.find(key);
+  const auto unread = reading_.find(key);
+  if (text != embeddings_.end()) {
+    usage = stop_embedding(text->second);
+    record(text->second.name, text->second.tenant, usage, "cancelled");
+    embeddings_.erase(text);
+  } else if (unread != reading_.end()) {
+    reader_->forget(unread->second);
+    reading_.erase(unread);
+  } else {
     return;
   }
+  ++totals_.cancelled;
+  send(key.first, wire::Finished{key.second, wire::FinishReason::cancelled, usage, {}});
 }
 
-void Server::embed_one() {
-  const EmbedJob job = std::move(embeddings_.front());
-  embeddings_.pop_front();
-  const std::uint64_t start = monotonic_us();
-  auto values = embedder_->embed(job.tokens);
-  TokenUsage usage;
-  usage.engine_time_us = monotonic_us() - start;
-  if (!values.ok()) {
-    const Error& error = values.error();
-    ++totals_.failed;
-    send(job.key.first,
-         wire::Failed{job.key.second, error.kind, error.message, error.next_step, 0, usage});
-    return;
-  }
-  usage.prompt_tokens = static_cast<std::uint32_t>(job.tokens.size());
-  const std::uint64_t waited = start - job.arrived_us;
-  send(job.key.first, wire::Embedding{job.key.second, std::move(*values)});
-  send(job.key.first, wire::Finished{job.key.second,
-                                     wire::FinishReason::stop,
-                                     usage,
-                                     {waited, 0, monotonic_us() - job.arrived_us, 0}});
-  record(job.name, job.tenant, usage, "finished");
+// Takes back what still runs of it; gives what it used.
+TokenUsage Server::stop_embedding(const EmbedJob& job) {
+  texts_.erase(job.sequence);
+  return pools_.front().instance->batcher().cancel(job.sequence).value_or(TokenUsage{});
+}
+
+void Server::take_vector(infer::SequenceId sequence, std::uint32_t position, const float* vector) {
+  EmbedJob& job = embeddings_.at(texts_.at(sequence));
+  if (position < job.taken) return;
+  LOAM_ASSERT(position == job.taken && vector != nullptr);
+  ++job.taken;
+  for (std::size_t i = 0; i < job.sum.size(); ++i) job.sum[i] += static_cast<double>(vector[i]);
+}
+
+void Server::end_embedding(const infer::Ended& ended) {
+  const auto text = texts_.find(ended.sequence);
+  const RequestKey key = text->second;
+  texts_.erase(text);
+  const auto found = embeddings_.find(key);
+  const EmbedJob job = std::move(found->second);
+  embeddings_.erase(found);
+  double square = 0;
+  for (const double value : job.sum) square += value * value;
+  const double scale = square > 0 ? 1 / std::sqrt(square) : 0;
+  std::vector<float> values;
+  for (const double value : job.sum) values.push_back(static_cast<float>(value * scale));
+  send(key.first, wire::Embedding{key.second, std::move(values)});
+  send(key.first,
+       wire::Finished{key.second,
+                      wire::FinishReason::stop,
+                      ended.usage,
+                      {job.started_us, 0, monotonic_us() - job.arrived_us, ended.preemptions}});
+  record(job.name, job.tenant, ended.usage, "finished");
 }
 
 void Server::record(const std::string& name, const std::string& tenant, const TokenUsage& usage,
