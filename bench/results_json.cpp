@@ -1,6 +1,7 @@
 // JSON of results, both ways; the format is docs/formats/bench.md. Pure.
 #include <boost/json.hpp>
 #include <cmath>
+#include <cstdio>
 
 #include "bench/results.hpp"
 
@@ -146,6 +147,45 @@ Result<Outcome> outcome_of(const json::value& value) {
   return outcome;
 }
 
+// One object for each cap that a figure "...caps.DEVICE.KERNEL" was measured at; its note holds
+// "cap 30: mean 29.98, worst window 31.2; cap ...".
+void add_caps(const Figure& figure, std::string_view shapes, json::array& caps) {
+  const std::size_t dot = shapes.find('.');
+  if (dot == std::string_view::npos) return;
+  for (std::size_t at = 0; at != std::string::npos && at < figure.note.size();) {
+    int cap = 0;
+    double mean = 0;
+    double window = 0;
+    const char* const text = figure.note.c_str() + at;
+    if (std::sscanf(text, "cap %d: mean %lf, worst window %lf", &cap, &mean, &window) == 3) {
+      caps.push_back({{"device", json::string(shapes.substr(0, dot))},
+                      {"kernel", json::string(shapes.substr(dot + 1))},
+                      {"cap", cap},
+                      {"mean", mean},
+                      {"worst_window", window}});
+    }
+    at = figure.note.find("cap ", at + 1);
+  }
+}
+
+// Each figure by its name without the benchmark's, for scripts that want one number.
+void add_short_names(const Results& results, json::object& all) {
+  json::array caps;
+  for (const Outcome& outcome : results.outcomes) {
+    for (const Figure& figure : outcome.figures) {
+      const std::string& name = figure.promise.name;
+      const std::string_view rest = std::string_view(name).substr(name.find('.') + 1);
+      constexpr std::string_view of_caps = "caps.";
+      if (rest.starts_with(of_caps)) {
+        add_caps(figure, rest.substr(of_caps.size()), caps);
+      } else if (figure.value && !all.contains(rest)) {
+        all[rest] = *figure.value;
+      }
+    }
+  }
+  if (!caps.empty()) all["caps"] = std::move(caps);
+}
+
 }  // namespace
 
 std::string to_json(const Results& results) {
@@ -157,10 +197,11 @@ std::string to_json(const Results& results) {
     if (outcome.error) one["error"] = to_text(*outcome.error);
     benchmarks.push_back(std::move(one));
   }
-  const json::object all{{"format", format_name},
-                         {"machine", json_of(results.machine)},
-                         {"passed", complaints(results).empty()},
-                         {"benchmarks", std::move(benchmarks)}};
+  json::object all{{"format", format_name},
+                   {"machine", json_of(results.machine)},
+                   {"passed", complaints(results).empty()},
+                   {"benchmarks", std::move(benchmarks)}};
+  add_short_names(results, all);
   return json::serialize(all) + "\n";
 }
 

@@ -86,8 +86,15 @@ std::optional<Reject> validate_request(const ResourceRequest& request) {
     return bad("one device is named and " + std::to_string(request.devices) + " are asked for",
                "leave one of the two out");
   }
-  if (request.bandwidth)
-    return not_yet("bandwidth", "leave it out: the copy share is the compute share");
+  if (request.bandwidth && (request.bandwidth->value <= 0 || *request.bandwidth > whole_device)) {
+    return bad("a copy bandwidth of " + to_text(*request.bandwidth) + " is out of range",
+               "ask for more than 0 and at most 1, of one device's");
+  }
+  // What is promised of a device's copies adds up because what is promised of its time does.
+  if (request.bandwidth && request.share && *request.bandwidth > *request.share) {
+    return not_yet("bandwidth " + to_text(*request.bandwidth),
+                   "ask for no more than the share, " + to_text(*request.share));
+  }
   if (request.isolation == Isolation::advisory) {
     return bad("isolation 'advisory' is not for sale", "ask for any, software or hardware");
   }
@@ -97,11 +104,26 @@ std::optional<Reject> validate_request(const ResourceRequest& request) {
   return std::nullopt;
 }
 
+std::optional<Reject> validate_ports(const std::vector<std::int64_t>& ports) {
+  constexpr std::size_t ports_max = 16;
+  constexpr std::int64_t port_max = 65'535;
+  if (ports.size() > ports_max) {
+    return bad(std::to_string(ports.size()) + " ports are too many",
+               "the most is " + std::to_string(ports_max));
+  }
+  for (const std::int64_t port : ports) {
+    if (port < 1 || port > port_max)
+      return bad("the port " + std::to_string(port) + " is out of range", "use 1 to 65535");
+    if (std::count(ports.begin(), ports.end(), port) > 1)
+      return bad("the port " + std::to_string(port) + " is named twice", "name it once");
+  }
+  return std::nullopt;
+}
+
 std::optional<Reject> validate_not_yet(const TaskSpec& spec) {
   if (!spec.image.empty())
     return not_yet("image", "leave it out: the task sees the node's own files");
   if (!spec.secrets.empty()) return not_yet("secrets", "mount a file that holds the secret");
-  if (!spec.ports.empty()) return not_yet("ports", "leave them out");
   if (spec.deadline) return not_yet("deadline", "leave it out");
   if (!spec.recurrence.empty()) return not_yet("recurrence", "submit the task when it is due");
   if (spec.segments != 1) return not_yet("segments", "leave it out");
@@ -166,6 +188,7 @@ std::optional<Reject> validate(const TaskSpec& spec) {
   }
   if (auto reject = validate_command(spec)) return reject;
   if (auto reject = validate_request(spec.request)) return reject;
+  if (auto reject = validate_ports(spec.ports)) return reject;
   if (auto reject = validate_not_yet(spec)) return reject;
   if (auto reject = validate_attribution(spec.attribution)) return reject;
   if (auto reject = validate_paths(spec)) return reject;

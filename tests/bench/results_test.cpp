@@ -10,6 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 
 const Machine machine{"Some CPU", 2, 4096, "Linux 6.1", "2026-03-02T00:00:00Z", "abc"};
@@ -113,6 +114,29 @@ TEST(Json, comes_back_as_it_was) {
   EXPECT_EQ(to_json(*back), to_json(results));
   EXPECT_EQ(to_table(*back), to_table(results));
   EXPECT_THAT(to_json(results), HasSubstr(R"("passed":false)"));
+}
+
+TEST(Json, a_figure_is_also_there_by_its_short_name_and_a_cap_as_an_object) {
+  Results results = sample();
+  results.outcomes.push_back(
+      {"guard_cuda",
+       {{{"guard_cuda.alloc_free_ns_0", "ns", at_most(120)}, 108.5, {}, ""},
+        {{"guard_cuda.missing", "ns", std::nullopt}, {}, {}, "why"},
+        {{"guard_cuda.caps.132x2048.1ms_20000", "points", at_most(1)},
+         0.1,
+         {},
+         "cap 10: mean 9.98, worst window 8.1; cap 30: mean 30.10, worst window 33.0"}},
+       {}});
+  const std::string text = to_json(results);
+  EXPECT_THAT(text, HasSubstr(R"(,"alloc_free_ns_0":1.085E2)"));
+  EXPECT_THAT(text, HasSubstr(R"(,"small":1.25E1)"));
+  EXPECT_THAT(text, Not(HasSubstr(R"("missing":)")));
+  EXPECT_THAT(text, HasSubstr(R"("caps":[{"device":"132x2048","kernel":"1ms_20000","cap":10,)"
+                              R"("mean":9.98E0,"worst_window":8.1E0},)"));
+  EXPECT_THAT(text, HasSubstr(R"("cap":30,"mean":3.01E1,"worst_window":3.3E1}])"));
+  const Result<Results> back = parse_results(text);
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(to_json(*back), text);
 }
 
 TEST(Json, malformed_results_are_refused_with_the_reason) {

@@ -19,7 +19,9 @@ end_gateway() {
 trap 'status=$?; set +e; end_gateway; (exit $status); clean_up' EXIT
 
 mkdir "$root/models"
-echo weights >"$root/models/tiny.gguf"
+# The smallest file that is a whole GGUF: one tensor of one number.
+{ printf 'GGUF\3\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0w\1\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'; head -c 11 /dev/zero; } \
+  >"$root/models/tiny.gguf"
 echo "operator_mounts = [\"$root/inference\", \"$root/models\"]" >>"$root/loamd.toml"
 cat >"$root/gateway.toml" <<TOML
 socket = "$root/gateway.sock"
@@ -102,8 +104,13 @@ cat "$root/long" >>"$root/answers"
 wait_until "tiny is there" endpoint_is tiny instances 1
 equal "instances" "$(instances)" "$task"
 
-say "who waits for room is told why"
+say "a model file that was cut short is refused at once"
 weights="$root/models/tiny.gguf"
+head -c 60 "$weights" >"$root/models/cut.gguf"
+expect_refusal 2 "its tensors end at byte 68 and the file has 60" \
+  loam endpoint create cut --model "$root/models/cut.gguf" --owner acme --share 0.05 --memory 16MiB
+
+say "who waits for room is told why"
 expect_exit 2 loam endpoint create large --model "$weights" --owner acme
 expect_words "says neither ce nor share" 'share = "0.5"'
 expect_exit 4 loam endpoint create large --model "$weights" --owner acme \

@@ -7,6 +7,7 @@
 #include "app/gateway/endpoint_json.hpp"
 #include "app/gateway/local_host.hpp"
 #include "gateway/fixture.hpp"
+#include "gateway/small_gguf.hpp"
 
 namespace loam::serving {
 namespace {
@@ -31,7 +32,7 @@ struct EndpointsTest : testing::Test {
     made.memory_mib = 100;
     made.scaling.idle_after = Duration{300};
     made.scaling.shrink_after = Duration{100};
-    std::ofstream(made.file) << "weights";
+    std::ofstream(made.file) << small_gguf();
     return made;
   }
   void start() {
@@ -158,6 +159,12 @@ TEST_F(EndpointsTest, OneMadeAtRunTimeSurvivesARestartUntilItIsRemoved) {
   EndpointConfig nowhere = made;
   nowhere.file = folder / "no-such-file";
   EXPECT_EQ(endpoints->create(nowhere).error().kind, ErrorKind::not_found);
+  std::ofstream(nowhere.file) << small_gguf().substr(0, 60);
+  EXPECT_EQ(endpoints->create(nowhere).error().kind, ErrorKind::invalid_argument) << "cut short";
+  EndpointConfig vast = endpoint("vast");
+  vast.memory_mib = std::int64_t{900} << 20U;
+  EXPECT_EQ(endpoints->create(vast).error().kind, ErrorKind::exhausted) << "no machine has 900 TiB";
+  EXPECT_EQ(ask("vast"), 404);
 }
 
 TEST_F(EndpointsTest, OneOfTheConfigurationIsNotRemoved) {

@@ -5,6 +5,7 @@
 
 #include "app/gateway/endpoints.hpp"
 #include "gateway/fixture.hpp"
+#include "gateway/small_gguf.hpp"
 
 namespace loam::serving {
 namespace {
@@ -125,7 +126,7 @@ struct QueuedEndpointsTest : testing::Test {
     made.owner = "acme";
     made.file = folder / model.c_str();
     made.memory_mib = 100;
-    std::ofstream(made.file) << "weights";
+    std::ofstream(made.file) << small_gguf();
     return made;
   }
   void start() {

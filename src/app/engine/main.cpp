@@ -1,6 +1,6 @@
 // loam-engine: serves one model on a Unix socket until SIGTERM or SIGINT. Clients speak the
 // protocol of docs/formats/engine-wire.md. Exit status: 0 ended by a signal, 1 failed, 2 wrong
-// arguments.
+// arguments, 3 its model cannot be served: the file is not whole, not known or too large.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -177,11 +177,15 @@ int main(int count, char** words) {
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
   auto model = Model::load(arguments.model);
-  if (!model.ok()) return fail(model.error());
+  if (!model.ok()) {
+    fail(model.error());
+    return 3;
+  }
   auto server = loam::serve::Server::make(**model, arguments.server);
   if (!server.ok()) return fail(server.error());
   std::fprintf(stderr, "loam-engine: serves %s at %s\n", arguments.server.model_name.c_str(),
                arguments.server.socket_path.c_str());
   (*server)->run(stopping);
+  std::fprintf(stderr, "loam-engine: %s\n", (*server)->summary().c_str());
   return 0;
 }

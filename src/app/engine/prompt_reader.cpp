@@ -15,8 +15,7 @@ namespace wire = infer::wire;
 
 namespace {
 
-constexpr std::size_t unread_bytes_max = 32U << 20U;  // a tenant
-constexpr int reader_nice = 10;                       // below the maths
+constexpr int reader_nice = 5;  // a quarter of a processor where the maths takes the rest
 
 }  // namespace
 
@@ -55,8 +54,9 @@ Result<ReadRequest> read_request(const Model& model, const UnreadRequest& reques
   return out;
 }
 
-Result<std::unique_ptr<PromptReader>> PromptReader::make(const Model& model) {
-  std::unique_ptr<PromptReader> reader(new PromptReader(model));
+Result<std::unique_ptr<PromptReader>> PromptReader::make(const Model& model,
+                                                         std::size_t unread_bytes_max) {
+  std::unique_ptr<PromptReader> reader(new PromptReader(model, unread_bytes_max));
   reader->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (reader->wake_ < 0) {
     return Error{ErrorKind::unavailable,
@@ -84,7 +84,7 @@ Result<void> PromptReader::add(UnreadRequest request) {
   const std::size_t bytes = request.bytes();
   const std::lock_guard lock(mutex_);
   std::size_t& held = bytes_[tenant];
-  if (held > 0 && held + bytes > unread_bytes_max) {
+  if (held > 0 && held + bytes > unread_bytes_max_) {
     return Error{ErrorKind::exhausted,
                  std::to_string(held) + " bytes of prompts wait to be read already",
                  "come again later"};

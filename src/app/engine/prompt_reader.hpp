@@ -48,14 +48,16 @@ class PromptReader {
     Result<ReadRequest> read;
   };
 
-  // Makes the thread. `model` outlives the reader.
-  static Result<std::unique_ptr<PromptReader>> make(const Model& model);
+  static constexpr std::size_t unread_bytes_default = 32U << 20U;
+  // Makes the thread. `model` outlives the reader. `unread_bytes_max`: of one tenant.
+  static Result<std::unique_ptr<PromptReader>> make(
+      const Model& model, std::size_t unread_bytes_max = unread_bytes_default);
   // Returns when the prompt in work is read; the others are forgotten.
   ~PromptReader();
   PromptReader(const PromptReader&) = delete;
   PromptReader& operator=(const PromptReader&) = delete;
 
-  // Refused (exhausted) where the tenant's unread prompts would pass 32 MiB.
+  // Refused (exhausted) where the tenant has unread prompts and they would pass the bound.
   Result<void> add(UnreadRequest request);
   // Those with this serial that are not in work yet are forgotten.
   void forget(std::uint64_t serial);
@@ -65,15 +67,17 @@ class PromptReader {
   int descriptor() const { return wake_; }
 
  private:
-  explicit PromptReader(const Model& model) : model_(model) {}
+  PromptReader(const Model& model, std::size_t unread_bytes_max)
+      : model_(model), unread_bytes_max_(unread_bytes_max) {}
   void work();
 
   const Model& model_;
+  const std::size_t unread_bytes_max_;
   int wake_ = -1;  // an eventfd
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::deque<UnreadRequest>> unread_;  // by tenant; none is empty
-  std::map<std::string, std::size_t> bytes_;                 // of them
+  std::map<std::string, std::size_t> bytes_;                 // of them and of the one in work
   std::string last_tenant_;
   std::vector<Done> done_;
   bool ends_ = false;

@@ -258,11 +258,21 @@ wire::Welcome Server::welcome() const {
   out.tokens_max_default = options_.tokens_max_default;
   out.chat_template = !model_.chat_template().empty();
   out.adapters = model_.adapter_names();
-  out.compute =
-      std::string("llama ") + LOAM_LLAMA_VERSION + ", " +
-      std::to_string(options_.instance.threads) + " thread(s), fused attention, graphs reused, " +
-      (config.unified ? "shared" : "separate") + " key-value streams; " + llama_print_system_info();
+  out.compute = std::string("llama ") + LOAM_LLAMA_VERSION + ", " +
+                std::to_string(options_.instance.threads) + " thread(s), fused attention, " +
+                (config.unified ? "shared" : "separate") + " key-value streams; " +
+                llama_print_system_info();
   return out;
+}
+
+std::string Server::summary() const {
+  std::uint64_t reused = 0;
+  for (const Pool& pool : pools_) {
+    reused += static_cast<std::uint64_t>(
+        std::max(0, llama_perf_context(pool.instance->context()).n_reused));
+  }
+  return std::to_string(totals_.steps) + " steps in " + std::to_string(totals_.steps_us / 1000) +
+         " ms, " + std::to_string(reused) + " graphs reused";
 }
 
 wire::Stats Server::stats() const {

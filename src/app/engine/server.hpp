@@ -45,6 +45,9 @@ class Server {
   // may go on for as long as the options say, new requests are refused, and what is unfinished in
   // the end fails with `unavailable`.
   void run(const std::atomic<bool>& stop);
+  // One line for the log: the steps so far, and how many the library computed on a graph that it
+  // had from the step before.
+  std::string summary() const;
 
  private:
   using ConnectionId = std::uint64_t;

@@ -38,6 +38,11 @@ void Endpoints::offer(const EndpointConfig& endpoint, bool is_made) {
                            endpoint.engines[i]);
   Tended tended;
   tended.config = endpoint;
+  if (!endpoint.file.empty()) {
+    tended.need = instance_memory(endpoint);
+    if (const auto checked = check_model(endpoint); !checked.ok())
+      log_(endpoint.model + " will not come up: " + to_text(checked.error()));
+  }
   tended.load.slots = static_cast<std::uint32_t>(endpoint.slots);
   tended.is_made = is_made;
   tended_.emplace(endpoint.model, std::move(tended));
@@ -91,10 +96,7 @@ Result<void> Endpoints::save() const {
 }
 
 Result<void> Endpoints::create(EndpointConfig endpoint) {
-  if (::access(endpoint.file.c_str(), R_OK) != 0) {
-    return Error{ErrorKind::not_found, "the model file " + endpoint.file + " cannot be read",
-                 "give a path on the gateway's machine that its user may read"};
-  }
+  LOAM_CHECK(check_model(endpoint));
   LOAM_CHECK(host_.check(endpoint, instance_memory(endpoint)));
   {
     std::lock_guard lock(mutex_);
@@ -218,7 +220,7 @@ infer::RoomAsk Endpoints::ask_of(const Tended& endpoint, std::uint64_t number,
                                  std::uint32_t start) const {
   infer::RoomAsk ask;
   ask.endpoint = number;
-  ask.memory = instance_memory(endpoint.config);
+  ask.memory = endpoint.need;
   for (const Instance& instance : endpoint.instances)
     ++(instance.state == State::draining ? ask.draining : ask.serving);
   ask.start = start;
@@ -282,7 +284,7 @@ void Endpoints::start_instance(Tended& endpoint) {
   instance.id = ++last_id_;
   instance.socket = fresh_socket(config_);
   instance.name = instance_name(endpoint.config.model, instance.socket);
-  host_.launch({instance.name, instance.socket, endpoint.config, instance_memory(endpoint.config),
+  host_.launch({instance.name, instance.socket, endpoint.config, endpoint.need,
                 engine_command(config_, endpoint.config, instance.socket)});
   log_(instance.name + " is asked for");
   if (endpoint.instances.empty()) endpoint.turn_began = wall_now();
@@ -406,7 +408,8 @@ void Endpoints::take_end(Tended& endpoint, Instance& instance, const InstanceFac
         : never_served  ? " did not come up"
         : wanted        ? " was lost"
                         : " has ended") +
-       (fact.words.empty() ? "" : ": " + fact.words));
+       (fact.words.empty() ? "" : ": " + fact.words) +
+       (fact.log.empty() ? "" : "; see " + fact.log));
   const std::uint64_t id = instance.id;
   std::erase_if(endpoint.load.instances,
                 [&](const infer::ScaledInstance& one) { return one.id == id; });
@@ -456,6 +459,7 @@ std::vector<Endpoints::Standing> Endpoints::standings() const {
     one.in_flight = endpoint.load.in_flight;
     one.waiting = endpoint.load.waiting;
     one.requests = endpoint.requests;
+    one.memory = endpoint.need;
     all.push_back(std::move(one));
   }
   return all;

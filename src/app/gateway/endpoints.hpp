@@ -48,6 +48,7 @@ class Endpoints final : public gateway::Demand {
     std::uint32_t in_flight = 0;
     std::uint32_t waiting = 0;
     std::uint64_t requests = 0;
+    Mebibytes memory;  // of one instance
   };
   std::vector<Standing> standings() const;
 
@@ -68,6 +69,7 @@ class Endpoints final : public gateway::Demand {
   static constexpr Duration start_time = Duration::seconds(30);
   struct Tended {
     EndpointConfig config;
+    Mebibytes need;  // of one instance
     infer::ScalingMemory memory;
     infer::EndpointLoad load;
     Traffic traffic{start_time};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/gateway/config.hpp"
+#include "app/gateway/gguf_header.hpp"
 #include "base/quantity.hpp"
 
 namespace loam::serving {
@@ -28,8 +29,10 @@ struct InstanceFact {
     ended,    // told once
   } state = State::waiting;
   std::string name;
-  std::string words;        // why it waits, why it was refused, how it ended
-  bool is_refused = false;  // ended: the pool does not take it as it was asked for
+  // Why it waits, why it was refused, how it ended: callers of any tenant may read it.
+  std::string words;
+  std::string log;          // where more is to be read, for the operator
+  bool is_refused = false;  // ended: it cannot be had as it was asked for; nobody need wait for it
   bool waits_for_room = false;
   bool is_due = false;  // its time is nearly up: another should take over
   // What is needed to know an instance that an earlier run of this program started.
@@ -59,13 +62,26 @@ class InstanceHost {
   virtual bool has_queue() const = 0;
 };
 
+// The exit status with which the engine says that its model cannot be served.
+inline constexpr int model_unusable_status = 3;
+inline constexpr const char* model_unusable_words =
+    "the model cannot be served; its owner finds the reason in the instance's log";
+
 // The folder of the instances' sockets, which is all that they see of run_dir.
 std::string engines_folder(const Config& config);
 // A socket's path that was never used, and the name that goes with a model and its socket.
 std::string fresh_socket(const Config& config);
 std::string instance_name(const std::string& model, const std::string& socket);
-// Of one instance: as configured, else the weights and some for contexts.
+// What one instance takes of a device: the weights, the key-value memory of its contexts as its
+// arguments make them (with adapters, the four that the engine may make), and what a step needs.
+// The file's size and a quarter where its header does not tell.
+Mebibytes predicted_memory(const EndpointConfig& endpoint, const ModelFacts& facts);
+// As configured, else predicted; 1 MiB where the file cannot be read. Reads the file's header.
 Mebibytes instance_memory(const EndpointConfig& endpoint);
+// Of the host besides: swapped streams and prefixes (--cache-mib), the program itself.
+Mebibytes host_memory_beside(const EndpointConfig& endpoint);
+// The model file is whole, and what is configured holds what is predicted.
+Result<void> check_model(const EndpointConfig& endpoint);
 std::vector<std::string> engine_command(const Config& config, const EndpointConfig& endpoint,
                                         const std::string& socket);
 

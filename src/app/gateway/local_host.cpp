@@ -37,9 +37,14 @@ std::string log_of(const std::string& socket) {
   return std::filesystem::path(socket).replace_extension(".log").string();
 }
 
-std::string words_of(int status, const std::string& socket) {
+bool says_unusable(int status) {
+  return WIFEXITED(status) && WEXITSTATUS(status) == model_unusable_status;
+}
+
+std::string words_of(int status) {
   if (WIFSIGNALED(status)) return "ended by signal " + std::to_string(WTERMSIG(status));
-  return "exit status " + std::to_string(WEXITSTATUS(status)) + "; see " + log_of(socket);
+  if (says_unusable(status)) return model_unusable_words;
+  return "exit status " + std::to_string(WEXITSTATUS(status));
 }
 
 }  // namespace
@@ -51,6 +56,19 @@ Result<void> LocalHost::open(std::function<void()>) {
   return Error{ErrorKind::unavailable,
                "cannot make " + engines_folder(config_) + ": " + fault.message(),
                "set run_dir to a folder that this user may make"};
+}
+
+Result<void> LocalHost::check(const EndpointConfig& endpoint, Mebibytes memory) {
+  constexpr std::int64_t bytes_per_mib = 1 << 20;
+  const std::int64_t machine_mib =
+      std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE) / bytes_per_mib;
+  const std::int64_t most = config_.memory_mib > 0 ? config_.memory_mib : machine_mib;
+  if (memory.value <= most) return {};
+  return Error{ErrorKind::exhausted,
+               "an instance of " + endpoint.model + " takes " + std::to_string(memory.value) +
+                   " MiB and there are " + std::to_string(most) + " MiB for all",
+               "make --context or --slots smaller, import the model at a lower precision, or raise "
+               "memory_mib"};
 }
 
 void LocalHost::launch(InstanceOrder order) {
@@ -78,8 +96,11 @@ std::vector<InstanceFact> LocalHost::facts() {
     int status = 0;
     const pid_t pid = one->second.pid;
     if (pid < 0) fact.words = "it cannot be started";
-    if (pid > 0 && ::waitpid(pid, &status, WNOHANG) == pid)
-      fact.words = words_of(status, fact.socket);
+    if (pid > 0 && ::waitpid(pid, &status, WNOHANG) == pid) {
+      fact.words = words_of(status);
+      fact.log = log_of(fact.socket);
+      fact.is_refused = says_unusable(status);
+    }
     const bool ended = !fact.words.empty();
     if (ended) fact.state = InstanceFact::State::ended;
     facts.push_back(std::move(fact));

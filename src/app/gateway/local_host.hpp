@@ -18,7 +18,8 @@ class LocalHost final : public InstanceHost {
 
   Result<void> open(std::function<void()> on_change) override;
   void close() override;  // ends all, and waits for it
-  Result<void> check(const EndpointConfig&, Mebibytes) override { return {}; }
+  // Against memory_mib, or what this machine has.
+  Result<void> check(const EndpointConfig& endpoint, Mebibytes memory) override;
   bool is_known() override { return true; }
   std::string trouble() override { return {}; }
   void launch(InstanceOrder order) override;

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "app/gateway/local_host.hpp"
 #include "app/gateway/outbox.hpp"
 #include "app/gateway/pool_host.hpp"
+#include "app/gateway/recovery.hpp"
 #include "app/gateway/usage_file.hpp"
 #include "gateway/gateway.hpp"
 #include "http/address.hpp"
@@ -67,7 +69,8 @@ std::string endpoints_json(const Endpoints& endpoints) {
            ",\"queued\":" + std::to_string(one.queued) +
            ",\"in_flight\":" + std::to_string(one.in_flight) +
            ",\"waiting\":" + std::to_string(one.waiting) +
-           ",\"requests\":" + std::to_string(one.requests) + ",\"why\":\"";
+           ",\"requests\":" + std::to_string(one.requests) +
+           ",\"memory_mib\":" + std::to_string(one.memory.value) + ",\"why\":\"";
     gateway::append_escaped(out, one.why);
     out += "\"}";
   }
@@ -130,6 +133,29 @@ bool answer_operator(const http::Request& request, http::Responder& responder, K
   return true;
 }
 
+// Before requests come in: then whatever the engines wrote down and this program did not is of
+// earlier runs.
+void recover(const Config& config, UsageFile& sink) {
+  std::map<std::string, std::string> owners;
+  for (const EndpointConfig& endpoint : config.endpoints) owners[endpoint.model] = endpoint.owner;
+  if (const auto made = load_endpoints(config.endpoints_file); made.ok()) {
+    for (const EndpointConfig& endpoint : *made) owners.emplace(endpoint.model, endpoint.owner);
+  }
+  const std::int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                                  std::chrono::system_clock::now().time_since_epoch())
+                                  .count();
+  const auto recovered = recover_usage(config, owners, Instant{now_ms}, sink);
+  if (!recovered.ok()) return log("usage is not recovered: " + to_text(recovered.error()));
+  if (recovered->requests > 0) {
+    log("the usage of " + std::to_string(recovered->requests) +
+        " requests that an earlier run did not write down is recorded");
+  }
+  if (recovered->skipped > 0) {
+    log(std::to_string(recovered->skipped) + " lines of " + engine_usage_file(config) +
+        " cannot be read");
+  }
+}
+
 int serve(const Config& config) {
   std::error_code fault;
   std::filesystem::create_directories(config.run_dir, fault);
@@ -140,6 +166,7 @@ int serve(const Config& config) {
   }
   auto sink = UsageFile::open(config.usage_file, log);
   if (!sink.ok()) return fail(sink.error(), 1);
+  recover(config, **sink);
   Keys keys(config);
   const std::unique_ptr<InstanceHost> host = host_of(config);
   Endpoints endpoints(config, *host, log);

@@ -55,8 +55,8 @@ api::TaskRequest task_of(const Config& config, const InstanceOrder& order) {
   if (!endpoint.share.empty()) task.share = endpoint.share;
   task.memory = std::to_string(order.memory.value) + "MiB";
   // Weights are mapped, and prefixes and swapped streams lie in the host's memory as well.
-  constexpr std::int64_t host_beside_mib = 1024;
-  task.host_memory = std::to_string(order.memory.value + host_beside_mib) + "MiB";
+  task.host_memory =
+      std::to_string(order.memory.value + host_memory_beside(endpoint).value) + "MiB";
   task.project = endpoint.project;
   task.environment = endpoint.environment;
   task.model = endpoint.model;
@@ -314,24 +314,25 @@ Result<void> PoolHost::look() {
     }
   }
   for (const auto& [name, task] : gone) {
-    LOAM_TRY(words, how_it_ended(task));
-    if (!words.empty()) conclude(name, std::move(words), false);
+    LOAM_TRY(end, how_it_ended(task));
+    if (!end.words.empty()) conclude(name, std::move(end.words), end.is_refused);
   }
   std::lock_guard lock(mutex_);
   is_known_ = true;
   return {};
 }
 
-// Empty where it lives after all.
-Result<std::string> PoolHost::how_it_ended(const std::string& task) {
+Result<PoolHost::End> PoolHost::how_it_ended(const std::string& task) {
   LOAM_TRY(asked, client());
   const auto view = asked->task(task);
   if (!view.ok() && is_passing(view.error())) return view.error();
-  if (!view.ok()) return "loamd knows no task " + task;
-  if (view->state != "finished") return std::string();
+  if (!view.ok()) return End{"loamd knows no task " + task, false};
+  if (view->state != "finished") return End{};
   std::string words = "task " + task + " " + view->outcome;
+  if (view->exit_code == model_unusable_status)
+    return End{words + ": " + model_unusable_words, true};
   if (!view->reason.empty()) words += ": " + view->reason;
-  return words;
+  return End{words, false};
 }
 
 }  // namespace loam::serving

@@ -60,7 +60,11 @@ class PoolHost final : public InstanceHost {
   Result<void> stop_unwanted();
   Result<std::map<std::string, InstanceFact>> live_tasks();
   Result<void> look();
-  Result<std::string> how_it_ended(const std::string& task);
+  struct End {
+    std::string words;  // empty where it lives after all
+    bool is_refused = false;
+  };
+  Result<End> how_it_ended(const std::string& task);
   void note(std::optional<Error> trouble);
   void conclude(const std::string& name, std::string words, bool is_refused);
 

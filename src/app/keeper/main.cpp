@@ -1,6 +1,13 @@
 // loam-keeper --root DIR [--idle-after S] [--promise-window S] [--notice S] [--lend-after S]
-//             [--stay S]: arbitrates this node's devices among the leases in DIR/pages until
-// SIGTERM. Exit status: 0 ended by a signal, 1 failed, 2 wrong arguments, 3 another one serves DIR.
+//             [--stay S] [--watched]: arbitrates this node's devices among the leases in DIR/pages
+// until SIGTERM. Exit status: 0 ended by a signal, 1 failed, 2 wrong arguments, 3 another one
+// serves DIR.
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -13,13 +20,15 @@ namespace {
 
 constexpr const char* usage =
     "usage: loam-keeper --root DIR [--idle-after S] [--promise-window S] [--notice S]\n"
-    "                   [--lend-after S] [--stay S]\n"
+    "                   [--lend-after S] [--stay S] [--watched]\n"
     "Grants turns on this node's devices to the leases in DIR/pages, until SIGTERM.\n"
     "  --idle-after S      a lease that uses its device hardly at all for so long idles (300)\n"
     "  --promise-window S  over which shares are compared with what was promised (60)\n"
     "  --notice S          for giving lent memory back before its borrower is ended (10)\n"
     "  --lend-after S      that a lease is watched before its idle memory is lent (5)\n"
     "  --stay S            that memory stays on a device which came back from the host (2)\n"
+    "  --watched           a second process stays beside the one that serves and starts another\n"
+    "                      when that one is killed or crashes, also where no daemon runs\n"
     "Exit status: 0 ended by a signal, 1 failed, 2 wrong arguments, 3 another keeper serves DIR.\n";
 
 // Whole seconds, 0 to a day; false otherwise.
@@ -43,10 +52,60 @@ loam::node::Nanoseconds* seconds_of(loam::node::KeeperOptions& options, std::str
   return nullptr;
 }
 
+int serve(const loam::node::KeeperOptions& options) {
+  const loam::Result<void> done = loam::node::run_keeper(options);
+  if (done.ok()) return 0;
+  std::fprintf(stderr, "loam-keeper: %s\n", loam::to_text(done.error()).c_str());
+  return done.error().kind == loam::ErrorKind::conflict ? 3 : 1;
+}
+
+// The status of a child that ended. SIGTERM and SIGINT, which are blocked, are passed on to it.
+int wait_passing_signals_on(pid_t child, const sigset_t& signals) {
+  int status = 0;
+  for (;;) {
+    const int signal = ::sigwaitinfo(&signals, nullptr);
+    if (signal == SIGTERM || signal == SIGINT) ::kill(child, signal);
+    const pid_t ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == child || (ended < 0 && errno == ECHILD)) return status;
+  }
+}
+
+// Serves in a child, and in another one when that was ended by a signal that it does not heed. One
+// that ends by itself had its reason: another keeper serves, its folder is gone, it was told to.
+int serve_watched(const loam::node::KeeperOptions& options) {
+  constexpr time_t too_short_s = 1;  // one that lived no longer is followed after a pause
+  sigset_t signals;
+  sigset_t before;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&signals, signal);
+  ::sigprocmask(SIG_BLOCK, &signals, &before);
+  for (;;) {
+    timespec start{};
+    ::clock_gettime(CLOCK_MONOTONIC, &start);
+    const pid_t child = ::fork();
+    if (child < 0) {
+      std::perror("loam-keeper: fork");
+      return 1;
+    }
+    if (child == 0) {
+      ::sigprocmask(SIG_SETMASK, &before, nullptr);
+      ::_exit(serve(options));
+    }
+    const int status = wait_passing_signals_on(child, signals);
+    if (WIFEXITED(status)) return WEXITSTATUS(status);
+    std::fprintf(stderr, "loam-keeper: process %d was ended by signal %d; another takes over\n",
+                 static_cast<int>(child), WTERMSIG(status));
+    timespec end{};
+    ::clock_gettime(CLOCK_MONOTONIC, &end);
+    if (end.tv_sec - start.tv_sec < too_short_s) ::sleep(1);
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   loam::node::KeeperOptions options;
+  bool watched = false;
   for (int i = 1; i < count; ++i) {
     const std::string_view argument = arguments[i];
     if (argument == "--help" || argument == "-h") {
@@ -55,6 +114,8 @@ int main(int count, char** arguments) {
     }
     if (argument == "--root" && i + 1 < count) {
       options.root = arguments[++i];
+    } else if (argument == "--watched") {
+      watched = true;
     } else if (auto* value = seconds_of(options, argument); value != nullptr && i + 1 < count) {
       if (!read_seconds(arguments[++i], *value)) {
         std::fprintf(stderr, "loam-keeper: %s '%s': give whole seconds, 0 to 86400\n",
@@ -77,8 +138,5 @@ int main(int count, char** arguments) {
   options.report = [](const std::string& line) {
     std::fprintf(stderr, "loam-keeper: %s\n", line.c_str());
   };
-  const loam::Result<void> done = loam::node::run_keeper(options);
-  if (done.ok()) return 0;
-  std::fprintf(stderr, "loam-keeper: %s\n", loam::to_text(done.error()).c_str());
-  return done.error().kind == loam::ErrorKind::conflict ? 3 : 1;
+  return watched ? serve_watched(options) : serve(options);
 }

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "node/keeper/keeper_process.hpp"
-
 namespace loam::daemon {
 namespace {
 
@@ -53,9 +51,28 @@ std::string rendezvous_of(TaskId task) {
   return "127.0.0.1:" + std::to_string(first_port + task.value % ports);
 }
 
+// An endpoint's instance, by the name that the gateway gives it. It computes without a driver that
+// the guard is in.
+bool is_instance(const TaskSpec& spec) {
+  return spec.name == "loam-engine";
+}
+
 // A task that listens is a service: requests wait for it, so it goes before those that compute.
 bool is_service(const TaskSpec& spec) {
-  return !spec.ports.empty();
+  return !spec.ports.empty() || is_instance(spec);
+}
+
+// Of this machine's processors, what the slice is of the device that they are.
+std::int64_t cpu_milli_of(const Slice& slice, ShareMode mode) {
+  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  return cores * (mode == ShareMode::strict ? slice.share : whole_device).value;
+}
+
+// Where to listen, for the program: "8080,8443".
+std::string ports_text(const std::vector<std::int64_t>& ports) {
+  std::string text;
+  for (const std::int64_t port : ports) text += (text.empty() ? "" : ",") + std::to_string(port);
+  return text;
 }
 
 // Short tasks have turns that grow with their progress, so that many of them answer early; what
@@ -100,8 +117,7 @@ Result<void> NodeExecutor::start() {
                            config_.data_dir + "/attempts", config_.programs + "/loam-launch",
                            [this](const node::AttemptReport& report) { on_report(report); }));
   supervisor_ = std::move(supervisor);
-  LOAM_TRY(keeper,
-           node::ensure_keeper(config_.data_dir + "/keeper", config_.programs + "/loam-keeper"));
+  LOAM_TRY(keeper, ensure_keeper());
   keeper_reports_ = std::make_unique<node::ReportReader>(config_.data_dir + "/keeper");
   spdlog::info("loam-keeper serves as process {}", keeper);
   std::vector<Error> trouble;
@@ -142,13 +158,19 @@ std::chrono::milliseconds NodeExecutor::report_pause() {
 }
 
 void NodeExecutor::work() {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point looked = Clock::now();
   std::unique_lock lock(mutex_);
   for (;;) {
+    const std::chrono::milliseconds pause = report_pause();
     const bool work =
-        wake_.wait_for(lock, report_pause(), [&] { return stopping_ || !jobs_.empty(); });
+        wake_.wait_until(lock, looked + pause, [&] { return stopping_ || !jobs_.empty(); });
     if (stopping_) return;  // effects are repeated by the next daemon
-    if (!work) {
+    // Also where there is always something to do.
+    if (!work || Clock::now() - looked >= pause) {
+      looked = Clock::now();
       lock.unlock();
+      keep_keeper();
       read_keeper_reports();
       lock.lock();
       continue;
@@ -179,6 +201,7 @@ void NodeExecutor::launch(const engine::State& state, const engine::LaunchEffect
   if (spec.gang > 1) order.rendezvous = rendezvous_of(task.id);
   order.argv = spec.command;
   order.environment = spec.environment;
+  if (!spec.ports.empty()) order.environment["LOAM_PORTS"] = ports_text(spec.ports);
   order.working_directory = spec.working_directory;
   order.checkpoint_directory = config_.data_dir + "/checkpoints/" + task.id.text();
   order.cache_directory = config_.data_dir + "/cache/" + tenant;
@@ -196,7 +219,8 @@ void NodeExecutor::launch(const engine::State& state, const engine::LaunchEffect
   for (const Slice& slice : lease->slices) {
     const Device& device = state.device(slice.device);
     slices.push_back({device.facts->uuid, device_name(state.node(device.node), device), slice,
-                      spec.request.mode, spec.request.bandwidth, turns_of(spec), is_service(spec)});
+                      spec.request.mode, spec.request.bandwidth, turns_of(spec), is_service(spec),
+                      spec.purchase_model == PurchaseModel::spot, is_instance(spec)});
   }
   {
     const std::lock_guard lock(live_mutex_);
@@ -218,8 +242,9 @@ Result<std::vector<node::SliceLimits>> NodeExecutor::limits_of(
                    "look again with: loam device discover"};
     }
     // A CPU that is the device is shared by the guard's turns; a second limit on the same cores
-    // would cut what was bought.
-    if (handle->is_cpu) order.cpu_milli = 0;
+    // would cut what was bought. What computes without the guard has its share as that limit.
+    if (handle->is_cpu)
+      order.cpu_milli = wanted.instance ? cpu_milli_of(wanted.slice, wanted.mode) : 0;
     // The driver then numbers the slice's devices from 0; others the guard refuses anyway.
     if (!handle->cuda_name.empty()) {
       std::string& visible = order.environment["CUDA_VISIBLE_DEVICES"];
@@ -233,8 +258,11 @@ Result<std::vector<node::SliceLimits>> NodeExecutor::limits_of(
     limit.share_milli = static_cast<std::int32_t>(wanted.slice.share.value);
     limit.mode =
         wanted.mode == ShareMode::strict ? node::SliceMode::strict : node::SliceMode::burstable;
+    // Never above the share, so that what is promised of a device adds up to at most one.
     limit.copy_share_milli =
-        wanted.bandwidth ? static_cast<std::int32_t>(wanted.bandwidth->value) : 0;
+        wanted.bandwidth
+            ? static_cast<std::int32_t>(std::min(*wanted.bandwidth, wanted.slice.share).value)
+            : 0;
     // A CPU copies with the cores that compute: one lane for both.
     limit.copy_lanes = !handle->is_cpu;
     limit.turns = wanted.turns;
@@ -274,7 +302,7 @@ void NodeExecutor::carry_out(const node::LaunchOrder& ordered,
         Error{ErrorKind::unavailable, "cannot make the task's folders: " + fault.message(), {}});
     return;
   }
-  if (const auto keeper = node::ensure_keeper(root, config_.programs + "/loam-keeper"); !keeper) {
+  if (const auto keeper = ensure_keeper(); !keeper) {
     report_refused(lease_id, epoch, keeper.error());
     return;
   }

@@ -78,6 +78,7 @@ class NodeExecutor final : public engine::Executor {
     node::SliceTurns turns = node::SliceTurns::fixed;
     bool service = false;
     bool spot = false;
+    bool instance = false;  // of an endpoint
   };
 
   void enqueue(std::function<void()> job);
@@ -95,6 +96,11 @@ class NodeExecutor final : public engine::Executor {
   void forget(LeaseId lease);
   // What the keeper found out about leases since the last call; on the worker's thread.
   void read_keeper_reports();
+  // A keeper that died is started again: without one, no device work of this node goes on. On the
+  // worker's thread.
+  void keep_keeper();
+  // The keeper's process, started where there is none.
+  Result<pid_t> ensure_keeper() const;
   std::chrono::milliseconds report_pause();
   void heed(const node::KeeperReport& report);
   // Ends the attempt where the report asks for it.
@@ -125,6 +131,7 @@ class NodeExecutor final : public engine::Executor {
   std::mutex live_mutex_;
   std::map<LeaseId, LiveLease> live_;
   std::set<std::string> weaknesses_;  // of this node's isolation, each told once
+  std::string keeper_trouble_;        // why none could be started again, as last told
 };
 
 }  // namespace loam::daemon

@@ -5,12 +5,15 @@
 #include <algorithm>
 
 #include "app/loamd/node_executor.hpp"
+#include "node/keeper/keeper_process.hpp"
 
 namespace loam::daemon {
 namespace {
 
 // Of who is ended for lent memory or for idling; with the notice, what an owner waits.
 constexpr Duration early_end_grace = Duration::seconds(30);
+// The keeper's, for giving lent memory back.
+constexpr Duration memory_notice = Duration::seconds(10);
 
 }  // namespace
 
@@ -21,6 +24,28 @@ void NodeExecutor::read_keeper_reports() {
     return;
   }
   for (const node::KeeperReport& report : *reports) heed(report);
+}
+
+Result<pid_t> NodeExecutor::ensure_keeper() const {
+  return node::ensure_keeper(config_.data_dir + "/keeper", config_.programs + "/loam-keeper",
+                             {"--watched"});
+}
+
+// Its lock tells, which the kernel frees however it died. The pages are adopted by the next one.
+void NodeExecutor::keep_keeper() {
+  const auto running = node::keeper_running(config_.data_dir + "/keeper");
+  if (running && *running != 0) return;
+  const auto started = running ? ensure_keeper() : running;
+  if (started) {
+    spdlog::warn("loam-keeper had died; process {} serves in its place", *started);
+    keeper_trouble_.clear();
+    return;
+  }
+  // Tried again each second; said once.
+  const std::string trouble = to_text(started.error());
+  if (trouble != keeper_trouble_)
+    spdlog::error("loam-keeper has died and cannot be started again: {}", trouble);
+  keeper_trouble_ = trouble;
 }
 
 std::string NodeExecutor::attempt_of(std::string_view lease) const {
@@ -87,6 +112,11 @@ void NodeExecutor::heed(const node::KeeperReport& report) {
     case node::ReportKind::reclaim:
       spdlog::info("the lease {} is asked to give {} bytes of lent memory back", report.lease,
                    report.bytes);
+      if (const std::string attempt = attempt_of(report.lease); !attempt.empty()) {
+        const auto told = supervisor_->ask_for_memory(attempt, memory_notice.ms,
+                                                      static_cast<std::int64_t>(report.bytes));
+        if (!told) spdlog::warn("cannot tell {}: {}", attempt, to_text(told.error()));
+      }
       return;
     case node::ReportKind::hung:
       return end_early(report, "its device work hangs");

@@ -23,11 +23,14 @@ Error failed(const std::string& what) {
   return Error{ErrorKind::unavailable, "cannot " + what + ": " + std::strerror(errno), ""};
 }
 
-// Runs `program --root ROOT` as a grandchild in a session of its own, so that nobody waits for it
-// and no signal meant for the starter reaches it.
-Result<void> start_detached(const std::string& root, const std::string& program, int log) {
+// Runs `program --root ROOT OPTIONS` as a grandchild in a session of its own, so that nobody waits
+// for it and no signal meant for the starter reaches it.
+Result<void> start_detached(const std::string& root, const std::string& program,
+                            const std::vector<std::string>& options, int log) {
   // Everything that allocates happens before fork.
-  const std::array<const char*, 4> arguments{program.c_str(), "--root", root.c_str(), nullptr};
+  std::vector<const char*> arguments{program.c_str(), "--root", root.c_str()};
+  for (const std::string& option : options) arguments.push_back(option.c_str());
+  arguments.push_back(nullptr);
   const pid_t child = ::fork();
   if (child < 0) return failed("fork for " + program);
   if (child == 0) {
@@ -71,7 +74,8 @@ Result<pid_t> keeper_running(const std::string& root) {
   return static_cast<pid_t>(std::strtol(text.data(), nullptr, 10));
 }
 
-Result<pid_t> ensure_keeper(const std::string& root, const std::string& program) {
+Result<pid_t> ensure_keeper(const std::string& root, const std::string& program,
+                            const std::vector<std::string>& options) {
   LOAM_TRY(running, keeper_running(root));
   if (running > 0) return running;
   if (::access(program.c_str(), X_OK) != 0)
@@ -91,7 +95,7 @@ Result<pid_t> ensure_keeper(const std::string& root, const std::string& program)
   const std::string log_path = root + "/keeper.log";
   const int log = ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (log < 0) return failed("open " + log_path);
-  const Result<void> started = start_detached(absolute_root, absolute_program, log);
+  const Result<void> started = start_detached(absolute_root, absolute_program, options, log);
   ::close(log);
   if (!started.ok()) return started.error();
   for (int i = 0; i < start_tries; ++i) {

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 
@@ -13,7 +14,9 @@ namespace loam::node {
 Result<pid_t> keeper_running(const std::string& root);
 
 // Requires the path of the loam-keeper program. Returns the keeper's pid, started or adopted, once
-// it serves. Its messages go to ROOT/keeper.log. unavailable if it does not serve within 5 s.
-Result<pid_t> ensure_keeper(const std::string& root, const std::string& program);
+// it serves. Its messages go to ROOT/keeper.log. `options` are those of the program besides --root,
+// for one that is started. unavailable if it does not serve within 5 s.
+Result<pid_t> ensure_keeper(const std::string& root, const std::string& program,
+                            const std::vector<std::string>& options = {});
 
 }  // namespace loam::node

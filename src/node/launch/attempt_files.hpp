@@ -13,6 +13,7 @@ inline constexpr const char* control = "control.sock";      // JSON lines
 inline constexpr const char* logs = "logs";
 inline constexpr const char* notice_directory = "notice";
 inline constexpr const char* notice = "notice.json";          // in notice_directory
+inline constexpr const char* memory_notice = "memory.json";   // the same
 inline constexpr const char* preload_list = "ld.so.preload";  // what the sandbox sees in /etc
 inline constexpr const char* work = "work";
 inline constexpr const char* checkpoint = "checkpoint";

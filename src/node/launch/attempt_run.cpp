@@ -244,6 +244,11 @@ std::string AttemptRun::answer(std::string_view line) {
     case ControlRequest::Action::status:
       note_usage();
       return control_answer_ok(to_json(status_));
+    case ControlRequest::Action::memory: {
+      const auto told =
+          ask_for_memory(std::max<std::int64_t>(request->grace_ms, 0), request->bytes);
+      return told.ok() ? control_answer_ok() : control_answer_error(told.error());
+    }
   }
   return control_answer_error(invalid("no such action"));
 }
@@ -253,6 +258,17 @@ std::int64_t AttemptRun::limit_end_ns() const {
                          status_.paused_since_boottime_ns == 0;
   if (!runs_down) return std::numeric_limits<std::int64_t>::max();
   return status_.start_boottime_ns + status_.paused_ns + order_.run_limit_ms * 1'000'000;
+}
+
+// A file of its own: the one of a stop means that SIGTERM has come.
+Result<void> AttemptRun::ask_for_memory(std::int64_t grace_ms, std::int64_t bytes) {
+  const std::int64_t end_ns = boottime_ns() + grace_ms * 1'000'000;
+  const std::string notice =
+      "{\"version\":1,\"action\":\"give_back_memory\",\"bytes\":" + std::to_string(bytes) +
+      ",\"deadline\":\"" + to_text(Instant{wall_ms() + grace_ms}) +
+      "\",\"deadline_boottime_ns\":" + std::to_string(end_ns) + "}\n";
+  LOAM_TRY(opened, open_directory(path_ + "/" + attempt_files::notice_directory));
+  return write_atomically_at(opened.get(), attempt_files::memory_notice, notice, Durable::no);
 }
 
 void AttemptRun::begin_stop(std::int64_t grace_ms, const std::string& reason, const char* action) {

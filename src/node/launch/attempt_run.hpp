@@ -62,6 +62,7 @@ class AttemptRun {
   void reap();
   std::string answer(std::string_view line);
 
+  Result<void> ask_for_memory(std::int64_t grace_ms, std::int64_t bytes);
   void begin_stop(std::int64_t grace_ms, const std::string& reason,
                   const char* action = notice_stop);
   // Boottime at which the run limit is reached; the largest value while it is not running down.

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 #include "node/launch/attempt_files.hpp"
 #include "node/launch/clock.hpp"
@@ -23,8 +24,8 @@ namespace {
 
 using Action = ControlRequest::Action;
 
-constexpr Action actions[] = {Action::stop, Action::kill, Action::pause, Action::resume,
-                              Action::status};
+constexpr Action actions[] = {Action::stop,   Action::kill,   Action::pause,
+                              Action::resume, Action::status, Action::memory};
 constexpr std::size_t line_bytes_max = 65536;  // far above any request
 constexpr std::size_t clients_max = 64;        // one is the rule
 
@@ -40,6 +41,8 @@ const char* name_of_action(Action action) noexcept {
       return "resume";
     case Action::status:
       return "status";
+    case Action::memory:
+      return "memory";
   }
   return "status";
 }
@@ -58,6 +61,7 @@ std::string to_json(const ControlRequest& request) {
   json::object root{{"action", name_of_action(request.action)}};
   if (request.grace_ms >= 0) root["grace_ms"] = request.grace_ms;
   if (!request.reason.empty()) root["reason"] = request.reason;
+  if (request.bytes > 0) root["bytes"] = request.bytes;
   return json::serialize(root) + "\n";
 }
 
@@ -69,6 +73,7 @@ Result<ControlRequest> parse_control_request(std::string_view line) {
   constexpr std::int64_t grace_ms_max = std::int64_t{86'400'000} * 365;  // a year
   fields.read("grace_ms", request.grace_ms, 0, grace_ms_max);
   fields.read("reason", request.reason);
+  fields.read("bytes", request.bytes, 0, std::numeric_limits<std::int64_t>::max());
   LOAM_CHECK(fields.finish());
   return request;
 }

@@ -16,10 +16,11 @@ struct pollfd;
 namespace loam::node {
 
 struct ControlRequest {
-  enum class Action { stop, kill, pause, resume, status };
+  enum class Action { stop, kill, pause, resume, status, memory };
   Action action = Action::status;
-  std::int64_t grace_ms = -1;  // stop only; negative: the order's own
+  std::int64_t grace_ms = -1;  // of stop, negative: the order's own; of memory
   std::string reason;
+  std::int64_t bytes = 0;  // of memory: to be given back
 };
 
 std::string to_json(const ControlRequest& request);

@@ -285,7 +285,11 @@ SandboxCommand sandbox_command(const LaunchOrder& order, const SandboxPaths& pat
   arguments.add({"--bind", paths.working_directory, paths.working_directory});
   arguments.add({"--bind", paths.checkpoint_directory, paths.checkpoint_directory});
   arguments.add({"--bind", paths.cache_directory, paths.cache_directory});
-  for (const auto& mount : order.mounts) {
+  auto mounts = order.mounts;
+  std::stable_sort(mounts.begin(), mounts.end(), [](const auto& a, const auto& b) {
+    return a.target.size() < b.target.size();  // what lies in another is longer
+  });
+  for (const auto& mount : mounts) {
     arguments.add({mount.read_only ? "--ro-bind" : "--bind", mount.source, mount.target});
   }
   if (!order.slice_page.empty()) {

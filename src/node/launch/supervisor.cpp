@@ -411,23 +411,30 @@ Result<void> accept_if_over(const Result<void>& done, const std::string& path) {
 Result<void> Supervisor::stop(std::string_view attempt, std::int64_t grace_ms,
                               std::string_view reason) {
   LOAM_TRY(path, loop_->find(attempt));
-  return accept_if_over(ask(path, {ControlRequest::Action::stop, grace_ms, std::string(reason)}),
+  return accept_if_over(ask(path, {ControlRequest::Action::stop, grace_ms, std::string(reason), 0}),
                         path);
 }
 
 Result<void> Supervisor::kill(std::string_view attempt, std::string_view reason) {
   LOAM_TRY(path, loop_->find(attempt));
-  return accept_if_over(ask(path, {ControlRequest::Action::kill, -1, std::string(reason)}), path);
+  return accept_if_over(ask(path, {ControlRequest::Action::kill, -1, std::string(reason), 0}),
+                        path);
+}
+
+Result<void> Supervisor::ask_for_memory(std::string_view attempt, std::int64_t grace_ms,
+                                        std::int64_t bytes) {
+  LOAM_TRY(path, loop_->find(attempt));
+  return accept_if_over(ask(path, {ControlRequest::Action::memory, grace_ms, {}, bytes}), path);
 }
 
 Result<void> Supervisor::pause(std::string_view attempt) {
   LOAM_TRY(path, loop_->find(attempt));
-  return ask(path, {ControlRequest::Action::pause, -1, {}});
+  return ask(path, {ControlRequest::Action::pause, -1, {}, 0});
 }
 
 Result<void> Supervisor::resume(std::string_view attempt) {
   LOAM_TRY(path, loop_->find(attempt));
-  return ask(path, {ControlRequest::Action::resume, -1, {}});
+  return ask(path, {ControlRequest::Action::resume, -1, {}, 0});
 }
 
 Result<std::size_t> Supervisor::adopt(std::vector<Error>* trouble) {
@@ -462,7 +469,7 @@ Result<AttemptReport> Supervisor::status(std::string_view attempt) const {
 
 Result<AttemptStatus> Supervisor::status_now(std::string_view attempt) const {
   LOAM_TRY(path, loop_->find(attempt));
-  const auto answer = ask_launcher(path, {ControlRequest::Action::status, -1, {}});
+  const auto answer = ask_launcher(path, {ControlRequest::Action::status, -1, {}, 0});
   if (answer) return parse_attempt_status(*answer);
   LOAM_TRY(report, status(attempt));
   return report.status;

@@ -54,6 +54,9 @@ class Supervisor {
   // and can only shorten the grace. No error either where the attempt is over.
   Result<void> stop(std::string_view attempt, std::int64_t grace_ms, std::string_view reason);
   Result<void> kill(std::string_view attempt, std::string_view reason);
+  // Tells the task that it is to give back `bytes` of lent device memory within `grace_ms`. No
+  // error where the attempt is over.
+  Result<void> ask_for_memory(std::string_view attempt, std::int64_t grace_ms, std::int64_t bytes);
   // unsupported where the node has no control group to freeze; conflict where it does not run.
   Result<void> pause(std::string_view attempt);
   Result<void> resume(std::string_view attempt);

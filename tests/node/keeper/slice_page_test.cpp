@@ -159,7 +159,7 @@ TEST_F(SlicePage, OfTwoProcessesThatAskAtOnceExactlyOneGetsIt) {
   ::waitpid(child, nullptr, 0);
   int wrong = 0;
   const int played = meeting->last > 0 ? meeting->last.load() : rounds;
-  EXPECT_GT(played, 10);
+  EXPECT_GE(played, std::getenv("LOAM_LONG_TESTS") ? rounds : 11);
   for (int round = 0; round < played; ++round)
     if (meeting->got[0][round] + meeting->got[1][round] != 3) ++wrong;
   EXPECT_EQ(wrong, 0);

@@ -21,6 +21,10 @@ TEST(ControlRequestJson, survives_the_round_trip) {
   EXPECT_EQ(parsed->grace_ms, 1500);
   EXPECT_EQ(parsed->reason, request.reason);
   EXPECT_EQ(to_json(request).find('\n'), to_json(request).size() - 1) << "one line";
+  const auto memory = parse_control_request(to_json({ControlRequest::Action::memory, 10, {}, 99}));
+  ASSERT_TRUE(memory.ok());
+  EXPECT_EQ(memory->action, ControlRequest::Action::memory);
+  EXPECT_EQ(memory->bytes, 99);
 }
 
 TEST(ControlRequestJson, refuses_bad_requests) {

@@ -60,6 +60,15 @@ TEST_F(Sandbox, mounts_appear_where_they_were_ordered) {
   EXPECT_TRUE(std::filesystem::exists(root_ + "/data/new"));
 }
 
+TEST_F(Sandbox, a_folder_that_may_be_written_inside_one_that_may_not_is_so_in_any_order) {
+  std::filesystem::create_directories(root_ + "/models/run");
+  LaunchOrder wanted = shell("a", "touch /models/run/new && ! touch /models/new");
+  wanted.mounts = {{root_ + "/models/run", "/models/run", false},
+                   {root_ + "/models", "/models", true}};
+  EXPECT_EQ(run(wanted).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(root_ + "/models/run/new"));
+}
+
 TEST_F(Sandbox, a_mount_whose_source_is_missing_is_refused_by_name) {
   LaunchOrder wanted = order("a", {"true"});
   wanted.mounts = {{"/no/such/source", "/data", true}};

@@ -33,6 +33,22 @@ TEST_F(Stop, a_task_reads_its_notice_saves_and_leaves_in_its_grace) {
   EXPECT_TRUE(read_file(path("a") + "/checkpoint/state").ok());
 }
 
+TEST_F(Stop, a_task_that_is_asked_for_lent_memory_is_told_and_goes_on) {
+  start(shell("a",
+              "echo ready; while [ ! -e ${LOAM_NOTICE%/*}/memory.json ]; do sleep 0.05; done; "
+              "cat ${LOAM_NOTICE%/*}/memory.json; [ -e $LOAM_NOTICE ] && echo stopping; exit 7"));
+  wait_output("a", "ready");
+  ASSERT_TRUE(supervisor_->ask_for_memory("a", 10'000, 123'456'789).ok());
+  const auto status = wait_end("a");
+  EXPECT_EQ(status.outcome, Outcome::exited);
+  EXPECT_EQ(status.exit_code, 7);
+  EXPECT_TRUE(status.notices.empty()) << "nothing ends it";
+  EXPECT_THAT(output("a"),
+              HasSubstr(R"("action":"give_back_memory","bytes":123456789,"deadline":"20)"));
+  EXPECT_EQ(output("a").find("stopping"), std::string::npos);
+  EXPECT_TRUE(supervisor_->ask_for_memory("a", 10'000, 1).ok()) << "over: nothing to tell";
+}
+
 TEST_F(Stop, spot_handlers_read_the_notice_at_the_metadata_address) {
   LaunchOrder wanted = shell("a",
                              "address=${LOAM_METADATA_URL#http://}; ask() { "
