@@ -26,7 +26,7 @@ say "its ports are told; what no device could keep is refused"
 expect_exit 0 run --port 8080 --port 8443 --bandwidth 0.05 -- sh -c "echo \"\$LOAM_PORTS\""
 equal "ports" "$(cat "$root/out")" "8080,8443"
 expect_refusal 2 "the port 8080 is named twice" run --port 8080 --port 8080 -- true
-expect_refusal 2 "'bandwidth 0.5' cannot be honoured yet" run --bandwidth 0.5 -- true
+expect_refusal 4 "'bandwidth 0.5' cannot be honoured yet" run --bandwidth 0.5 -- true
 
 say "an argument that is not UTF-8 arrives or is refused by name, and is never changed"
 status=0
