@@ -223,7 +223,13 @@ TEST(Program, WrongArgumentsAndBrokenModelsHaveTheirExitStatus) {
   EXPECT_EQ(status_of(engine), 2);
   EXPECT_EQ(status_of(engine + " --model x --socket y --slots 0"), 2);
   EXPECT_EQ(status_of(engine + " --model x --socket y --adapter z"), 2);
-  EXPECT_EQ(status_of(engine + " --model /nonexistent --socket " + model_folder() + "/s"), 1);
+  // A model that cannot be served has a status of its own: whoever started it need not try again.
+  EXPECT_EQ(status_of(engine + " --model /nonexistent --socket " + model_folder() + "/s"), 3);
+  const std::string cut = model_folder() + "/cut.gguf";
+  std::filesystem::copy_file(model_path(), cut);
+  std::filesystem::resize_file(cut, std::filesystem::file_size(cut) / 2);
+  EXPECT_EQ(status_of(engine + " --model " + cut + " --socket " + model_folder() + "/s"), 3);
+  EXPECT_EQ(status_of(engine + " --model " + model_path() + " --socket /no/such/folder/s"), 1);
   // A signal ends it in order.
   EXPECT_EQ(status_of("sh -c '" + engine + " --model " + model_path() + " --socket " +
                       model_folder() + "/p & p=$!; while ! [ -S " + model_folder() +
