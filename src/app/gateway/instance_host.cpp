@@ -69,8 +69,8 @@ Mebibytes predicted_memory(const EndpointConfig& endpoint, const ModelFacts& fac
   if (const std::uint64_t shared = after(arguments, "--cells", 0); shared > 0)
     seen = cells = rounded(shared);
   const bool adapts = std::find(arguments.begin(), arguments.end(), "--adapter") != arguments.end();
-  // A step's values: some rows as wide as the model for each token, a mask over the cells that it attends to, and
-  // logits for each stream and each token of a text to embed.
+  // A step's values: some rows as wide as the model for each token, a mask over the cells that it
+  // attends to, and logits for each stream and each token of a text to embed.
   constexpr std::uint64_t rows = 16;
   constexpr std::uint64_t value_bytes = 4;
   const std::uint64_t outputs = slots + after(arguments, "--chunk", chunk_default);
