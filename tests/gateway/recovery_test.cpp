@@ -136,6 +136,8 @@ TEST_F(RecoveryTest, LinesThatMeanNothingAreCounted) {
   EXPECT_EQ(skipped, 4U);
   std::filesystem::remove(engine_usage_file(config));
   EXPECT_TRUE(recover().empty()) << "no file, nothing to do";
+  std::filesystem::remove_all(config.run_dir);
+  EXPECT_TRUE(recover().empty()) << "nor a folder";
 }
 
 }  // namespace

@@ -118,6 +118,8 @@ Result<Recovery> recover_usage(const Config& config,
                                const std::map<std::string, std::string>& owners, Instant now,
                                gateway::UsageSink& sink) {
   Recovery recovery;
+  // No instance has ever run.
+  if (!std::filesystem::exists(engine_usage_file(config))) return recovery;
   Place place = load_place(config);
   std::map<std::string, Spent> spent;
   const std::uint64_t engines_end =
