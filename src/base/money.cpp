@@ -5,6 +5,7 @@
 #include <boost/multiprecision/cpp_int.hpp>
 #include <limits>
 
+#include "base/currency_codes.hpp"
 #include "base/money_text.hpp"
 
 namespace loam {
@@ -86,14 +87,8 @@ Result<Currency> Currency::parse(std::string_view text) {
 }
 
 int Currency::exponent() const {
-  // ISO 4217 amendment list: everything that is not 2.
-  constexpr std::array<std::string_view, 16> zero{"BIF", "CLP", "DJF", "GNF", "ISK", "JPY",
-                                                  "KMF", "KRW", "PYG", "RWF", "UGX", "UYI",
-                                                  "VND", "VUV", "XAF", "XOF"};
-  constexpr std::array<std::string_view, 7> three{"BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"};
-  if (std::find(zero.begin(), zero.end(), code()) != zero.end()) return 0;
-  if (std::find(three.begin(), three.end(), code()) != three.end()) return 3;
-  return 2;
+  constexpr int usual = 2;  // of a code that was stored and is not listed
+  return listed_exponent(code()).value_or(usual);
 }
 
 Result<Money> Money::parse(std::string_view amount, Currency currency) {

@@ -13,8 +13,11 @@ bool is_digit(char c) {
 }
 
 Error not_a_number(std::string_view text, std::string_view what) {
-  return invalid("'" + std::string(text) + "' is not a " + std::string(what),
-                 "give a plain decimal number such as 2 or 0.5");
+  const bool vowel =
+      !what.empty() && std::string_view("aeio").find(what.front()) != std::string_view::npos;
+  return invalid(
+      "'" + std::string(text) + "' is not " + (vowel ? "an " : "a ") + std::string(what),
+      text.starts_with('-') ? "give 0 or more" : "give a plain decimal number such as 2 or 0.5");
 }
 
 // Pushes one decimal digit onto `value`; false when it would pass `max`.

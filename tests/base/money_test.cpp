@@ -1,5 +1,7 @@
 #include "base/money.hpp"
 
+#include "base/currency_codes.hpp"
+
 #include <gtest/gtest.h>
 
 #include "base/money_text.hpp"
@@ -38,6 +40,37 @@ TEST(Money, RatioRoundsOnceAndExactly) {
             "1935.483870967742 USD");
   const Int128 big = static_cast<Int128>(1) << 100;  // intermediate far beyond 128 bits
   EXPECT_EQ(dollars("123456789").times_ratio(big, big, Rounding::half_even), dollars("123456789"));
+}
+
+TEST(CurrencyCodes, known_ones_have_the_exponent_of_the_list_and_others_are_refused) {
+  const std::pair<const char*, int> some[] = {{"USD", 2}, {"EUR", 2}, {"JPY", 0}, {"KWD", 3},
+                                              {"CLF", 4}, {"UYW", 4}, {"XPF", 0}, {"XAF", 0},
+                                              {"AED", 2}, {"ZWG", 2}, {"BIF", 0}, {"TND", 3}};
+  for (const auto& [code, exponent] : some) {
+    ASSERT_TRUE(listed_currency(code).ok()) << code;
+    EXPECT_EQ(Currency(code).exponent(), exponent) << code;
+  }
+  for (const char* code : {"XYZ", "QQQ", "XAU", "XTS", "XXX", "usd", "US", "USDD", "", "U D"})
+    EXPECT_FALSE(listed_currency(code).ok()) << code;
+  EXPECT_NE(listed_currency("USB").error().next_step.find("USD"), std::string::npos);
+  EXPECT_NE(listed_currency("eur").error().next_step.find("EUR"), std::string::npos);
+  // What was stored before is still read.
+  EXPECT_TRUE(Currency::parse("QQQ").ok());
+  EXPECT_EQ(Currency("QQQ").exponent(), 2);
+}
+
+TEST(CurrencyCodes, only_whole_payable_units_are_paid) {
+  const auto amount = [](const char* text, const char* code) {
+    return *Money::parse(text, Currency(code));
+  };
+  EXPECT_TRUE(payable(amount("10", "JPY")).ok());
+  EXPECT_TRUE(payable(amount("10.55", "USD")).ok());
+  EXPECT_TRUE(payable(amount("1.2345", "CLF")).ok());
+  EXPECT_FALSE(payable(amount("10.555", "USD")).ok());
+  const auto half = payable(amount("10.5", "JPY"));
+  ASSERT_FALSE(half.ok());
+  EXPECT_EQ(half.error().message, "10.5 JPY cannot be paid: JPY has no decimals");
+  EXPECT_EQ(half.error().next_step, "give 10 or 11");
 }
 
 TEST(Money, RoundsByCurrency) {
