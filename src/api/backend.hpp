@@ -48,6 +48,7 @@ struct TaskRecord {
   Duration billed_time;  // in usage records
   Money list;
   Money net;
+  Money tax;                         // charged with it
   std::optional<LeaseRecord> lease;  // the last one
 };
 
@@ -67,6 +68,9 @@ struct TransactionRecord {
 struct InvoiceRecord {
   Instant issued_at;
   Invoice invoice;
+  // What it could take in: usage up to this record, and adjustments before this journal row.
+  UsageId usage_upto{};
+  std::uint64_t sequence = 0;
 };
 
 struct AdjustmentRecord {
@@ -75,11 +79,24 @@ struct AdjustmentRecord {
   CommitmentId commitment;  // of a fee
   LeaseId lease;            // of a credit
   AdjustmentLine line;
+  std::uint64_t sequence = 0;  // journal row that told it
+};
+
+struct SpotPriceRecord {
+  Instant from;
+  Money price;
+  MilliCe supply;
+  MilliCe demand;
 };
 
 struct CreditNoteRecord {
   Instant issued_at;
   CreditNote note;
+};
+struct CreditNoteFilter {
+  TenantId tenant{};    // none: of every tenant
+  InvoiceId invoice{};  // none: of any
+  CreditNoteId only{};  // just this one; none: any
 };
 
 // ---- logs, devices, health ---------------------------------------------------------------
@@ -108,7 +125,7 @@ struct RefusedDevice {
 struct LeaseLive {
   std::optional<double> share_measured;  // of the device's time, lately; none before the first
   Mebibytes memory_used;
-  bool advisory = false;         // no sandbox binds it
+  bool advisory = false;           // no sandbox binds it
   std::string isolation_detail{};  // what keeps it apart less than it might, in words
 };
 
@@ -141,9 +158,10 @@ class Backend {
   // Newest first; at most filter.limit.
   virtual Result<std::vector<TaskRecord>> tasks(const TaskFilter& filter) = 0;
   virtual Result<std::optional<TaskRecord>> task(TaskId id) = 0;
-  // Every usage record of the tenant with from <= record.from < to, in order of their ids.
-  virtual Result<void> usage(TenantId tenant, Instant from, Instant to,
-                             const std::function<void(const UsageRecord&)>& each) = 0;
+  // Every usage record of the tenant that meets [from, to), in order of their ids, with the
+  // isolation that its lease was given.
+  using EachUsage = std::function<void(const UsageRecord&, Isolation)>;
+  virtual Result<void> usage(TenantId tenant, Instant from, Instant to, const EachUsage& each) = 0;
   // What was charged or given back besides, with from <= record.from < to, in order of time.
   virtual Result<std::vector<AdjustmentRecord>> adjustments(TenantId tenant, Instant from,
                                                             Instant to) = 0;
@@ -153,7 +171,11 @@ class Backend {
   virtual Result<std::vector<InvoiceRecord>> invoices(std::optional<TenantId> tenant,
                                                       InvoiceId before, std::int64_t limit) = 0;
   virtual Result<std::optional<InvoiceRecord>> invoice(InvoiceId id) = 0;
-  virtual Result<std::vector<CreditNoteRecord>> credit_notes(InvoiceId invoice) = 0;
+  // Oldest first.
+  virtual Result<std::vector<CreditNoteRecord>> credit_notes(const CreditNoteFilter& filter) = 0;
+  // Newest first: at most `limit` that began before `to`, back to the one that held at `from`.
+  virtual Result<std::vector<SpotPriceRecord>> spot_prices(Currency currency, Instant from,
+                                                           Instant to, std::int64_t limit) = 0;
   // Of one budget, newest first.
   virtual Result<std::vector<BudgetNotice>> budget_notices(const std::string& budget,
                                                            std::int64_t limit) = 0;

@@ -399,6 +399,15 @@ Result<RateList> Client::rates() {
   return core_->get<RateList>("/v1/rates");
 }
 
+Result<SpotPriceList> Client::spot_prices(const std::string& currency, const std::string& from,
+                                          const std::string& to) {
+  http::Request request = core_->request(Method::get, "/v1/rates/spot");
+  add_query(request, "currency", currency);
+  add_query(request, "from", from);
+  add_query(request, "to", to);
+  return core_->call<SpotPriceList>(request);
+}
+
 Result<RateView> Client::publish_rate(const RateRequest& request, const std::string& key) {
   return core_->write<RateView>(Method::post, "/v1/rates", to_json(request), key);
 }
@@ -410,6 +419,18 @@ Result<BillView> Client::bill(const std::string& tenant, const std::string& from
   add_query(request, "from", from);
   add_query(request, "to", to);
   return core_->call<BillView>(request);
+}
+
+Result<BillList> Client::bills(const std::string& tenant, const std::string& from,
+                               const std::string& to, const std::string& bucket,
+                               const std::string& zone) {
+  http::Request request = core_->request(Method::get, "/v1/bills");
+  add_query(request, "tenant", tenant);
+  add_query(request, "from", from);
+  add_query(request, "to", to);
+  add_query(request, "bucket", bucket);
+  add_query(request, "zone", zone);
+  return core_->call<BillList>(request);
 }
 
 Result<InvoiceList> Client::invoices(const std::string& tenant, const std::string& after) {
@@ -427,6 +448,11 @@ Result<InvoiceView> Client::invoice(const std::string& id) {
 Result<InvoiceView> Client::issue_invoice(const std::string& tenant, const std::string& key) {
   return core_->write<InvoiceView>(Method::post, "/v1/invoices", to_json(InvoiceRequest{tenant}),
                                    key);
+}
+
+Result<CreditNoteView> Client::credit_note(const std::string& id) {
+  LOAM_TRY(part, segment("credit note id", id));
+  return core_->get<CreditNoteView>("/v1/credit-notes/" + part);
 }
 
 Result<CreditNoteView> Client::credit_invoice(const std::string& id, const CreditRequest& request,

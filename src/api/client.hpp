@@ -118,14 +118,20 @@ class Client {
                             const std::string& key = {});
 
   Result<RateList> rates();
+  Result<SpotPriceList> spot_prices(const std::string& currency, const std::string& from,
+                                    const std::string& to);
   Result<RateView> publish_rate(const RateRequest& request, const std::string& key = {});
 
   // Empty texts: the member's own tenant; the beginning; now.
   Result<BillView> bill(const std::string& tenant, const std::string& from = {},
                         const std::string& to = {});
+  // Of all tenants where none is named. `bucket` and `zone` as GET /v1/bills has them.
+  Result<BillList> bills(const std::string& tenant, const std::string& from, const std::string& to,
+                         const std::string& bucket, const std::string& zone);
   Result<InvoiceList> invoices(const std::string& tenant = {}, const std::string& after = {});
   Result<InvoiceView> invoice(const std::string& id);
   Result<InvoiceView> issue_invoice(const std::string& tenant, const std::string& key = {});
+  Result<CreditNoteView> credit_note(const std::string& id);
   Result<CreditNoteView> credit_invoice(const std::string& id, const CreditRequest& request,
                                         const std::string& key = {});
 

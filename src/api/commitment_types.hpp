@@ -13,7 +13,7 @@ namespace loam::api {
 // What is charged or given back besides usage.
 struct AdjustmentView {
   std::string kind;  // fee, covered, credit, prompt_tokens, cached_tokens, generated_tokens,
-                     // token_income
+                     // token_income, credit_note
   std::string from;
   std::string to;
   std::string commitment;  // of a fee
@@ -28,11 +28,14 @@ struct AdjustmentView {
   std::string ce_hours;    // rounded to 6 decimals, for people; the amounts are exact
   std::int64_t tokens = 0;
   std::string list;
-  std::string net;  // below zero: given back
+  std::string net;      // below zero: given back
+  std::string invoice;  // that it is on, or that a credit note gives back of; empty: none yet
+  std::string note;     // credit_note: its id
 };
 BOOST_DESCRIBE_STRUCT(AdjustmentView, (),
                       (kind, from, to, commitment, lease, project, environment, model,
-                       purchase_model, tariff, window, unit_price, ce_hours, tokens, list, net))
+                       purchase_model, tariff, window, unit_price, ce_hours, tokens, list, net,
+                       invoice, note))
 
 // POST /v1/token-usage: what a gateway counted, since its last report.
 struct TokenUseEntry {

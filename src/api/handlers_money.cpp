@@ -3,6 +3,7 @@
 
 #include "api/handlers.hpp"
 #include "api/requests.hpp"
+#include "base/currency_codes.hpp"
 
 namespace loam::api::handlers {
 namespace {
@@ -41,9 +42,17 @@ Call::SubjectView tenant_answer(const CallPtr& call) {
   };
 }
 
+Error no_invoice(const std::string& id_text) {
+  // "1" for "inv-1" is a slip that can be named.
+  const bool number = !id_text.empty() && id_text.size() < 10 &&
+                      id_text.find_first_not_of("0123456789") == std::string::npos;
+  return {ErrorKind::not_found, "there is no invoice " + id_text,
+          (number ? "did you mean inv-" + id_text + "? " : std::string()) +
+              "see the invoices with: loam invoice list"};
+}
+
 Result<std::string> invoice_json(Call& call, const std::string& id_text) {
-  const Error missing{ErrorKind::not_found, "there is no invoice " + id_text,
-                      "see the invoices with: loam invoice list"};
+  const Error missing = no_invoice(id_text);
   const auto id = InvoiceId::parse(id_text);
   if (!id) return missing;
   LOAM_TRY(record, call.backend().invoice(*id));
@@ -53,10 +62,29 @@ Result<std::string> invoice_json(Call& call, const std::string& id_text) {
     owner = tenant_name(state, record->invoice.tenant);
   });
   if (call.caller.role == Role::member && owner != call.caller.tenant) return missing;
-  InvoiceView view = view_of(*record, owner);
-  LOAM_TRY(notes, call.backend().credit_notes(*id));
-  for (const CreditNoteRecord& note : notes) view.credits.push_back(view_of(note));
+  CreditNoteFilter filter;
+  filter.invoice = *id;
+  LOAM_TRY(notes, call.backend().credit_notes(filter));
+  InvoiceView view = view_of(*record, owner, notes);
+  for (const CreditNoteRecord& note : notes) view.credits.push_back(view_of(note, owner));
   return to_json(view);
+}
+
+Result<std::string> credit_note_json(Call& call, const std::string& id_text) {
+  const Error missing{ErrorKind::not_found, "there is no credit note " + id_text,
+                      "see them with the invoice: loam invoice show ID"};
+  const auto id = CreditNoteId::parse(id_text);
+  if (!id) return missing;
+  CreditNoteFilter filter;
+  filter.only = *id;
+  LOAM_TRY(notes, call.backend().credit_notes(filter));
+  if (notes.empty()) return missing;
+  std::string owner;
+  call.backend().read([&](const engine::State& state, Instant) {
+    owner = tenant_name(state, notes.front().note.tenant);
+  });
+  if (call.caller.role == Role::member && owner != call.caller.tenant) return missing;
+  return to_json(view_of(notes.front(), owner));
 }
 
 }  // namespace
@@ -156,32 +184,6 @@ void publish_rate(const CallPtr& call) {
   });
 }
 
-void bill(const CallPtr& call) {
-  call->finish([&]() -> Result<std::string> {
-    LOAM_TRY(tenant, call->tenant(call->query("tenant")));
-    LOAM_TRY(from, call->instant("from"));
-    LOAM_TRY(until, call->instant("to"));
-    Instant now;
-    call->backend().read([&](const engine::State&, Instant at) { now = at; });
-    // What a heartbeat of this very millisecond billed is on it too.
-    const Instant to = until ? *until : now + Duration{1};
-    if (from && *from >= to) {
-      return invalid("the period from " + to_text(*from) + " to " + to_text(to) + " is empty",
-                     "give a 'from' before 'to'");
-    }
-    BillMaker maker(tenant.name, tenant.currency);
-    LOAM_CHECK(call->backend().usage(tenant.id, from ? *from : Instant{}, to,
-                                     [&](const UsageRecord& record) { maker.add(record); }));
-    LOAM_TRY(adjustments, call->backend().adjustments(tenant.id, from ? *from : Instant{}, to));
-    for (const AdjustmentRecord& record : adjustments) maker.add(record);
-    for (const TaskId id : maker.tasks()) {
-      LOAM_TRY(record, call->backend().task(id));
-      if (record) maker.describe(*record);
-    }
-    return to_json(maker.view(from, until ? *until : now));
-  }());
-}
-
 void list_invoices(const CallPtr& call) {
   call->finish([&]() -> Result<std::string> {
     LOAM_TRY(tenant, call->tenant_filter(call->query("tenant")));
@@ -194,9 +196,12 @@ void list_invoices(const CallPtr& call) {
       records.resize(static_cast<std::size_t>(limit));
       list.next = records.back().invoice.id.text();
     }
+    CreditNoteFilter filter;
+    if (tenant) filter.tenant = tenant->id;
+    LOAM_TRY(notes, call->backend().credit_notes(filter));
     call->backend().read([&](const engine::State& state, Instant) {
       for (const InvoiceRecord& record : records)
-        list.invoices.push_back(view_of(record, tenant_name(state, record.invoice.tenant)));
+        list.invoices.push_back(view_of(record, tenant_name(state, record.invoice.tenant), notes));
     });
     return to_json(list);
   }());
@@ -221,8 +226,7 @@ void credit_invoice(const CallPtr& call) {
   const auto command = [&]() -> Result<CreditInvoice> {
     LOAM_TRY(request, body_of<CreditRequest>(*call));
     const std::string id_text = call->parameter("id");
-    const Error missing{ErrorKind::not_found, "there is no invoice " + id_text,
-                        "see the invoices with: loam invoice list"};
+    const Error missing = no_invoice(id_text);
     const auto id = InvoiceId::parse(id_text);
     if (!id) return missing;
     LOAM_TRY(record, call->backend().invoice(*id));
@@ -230,19 +234,46 @@ void credit_invoice(const CallPtr& call) {
     CreditInvoice asked{*id, std::nullopt, request.reason};
     if (request.amount) {
       LOAM_TRY(amount, Money::parse(*request.amount, record->invoice.currency));
-      asked.net = amount;
+      LOAM_TRY(paid, payable(amount));
+      asked.net = paid;
     }
     return asked;
   }();
   if (!command) return call->fail(command.error());
-  const InvoiceId invoice = command->invoice;
-  call->post(*command, [call, invoice](const std::string& subject) -> Result<std::string> {
-    LOAM_TRY(notes, call->backend().credit_notes(invoice));
-    for (const CreditNoteRecord& note : notes) {
-      if (note.note.id.text() == subject) return to_json(view_of(note));
-    }
-    return Error{ErrorKind::internal, "the credit note " + subject + " cannot be read", {}};
+  call->post(*command, [call](const std::string& subject) -> Result<std::string> {
+    return credit_note_json(*call, subject);
   });
+}
+
+void show_credit_note(const CallPtr& call) {
+  call->finish(credit_note_json(*call, call->parameter("id")));
+}
+
+void spot_prices(const CallPtr& call) {
+  call->finish([&]() -> Result<std::string> {
+    const std::string code = call->query("currency");
+    LOAM_TRY(currency, listed_currency(code.empty() ? "USD" : code));
+    LOAM_TRY(from, call->instant("from"));
+    LOAM_TRY(until, call->instant("to"));
+    LOAM_TRY(limit, page_limit(*call));
+    SpotPriceList list;
+    list.currency = std::string(currency.code());
+    Instant now;
+    call->backend().read([&](const engine::State& state, Instant at) {
+      now = at;
+      if (const auto* table = state.rates.at(currency, at))
+        list.on_demand = amount_text(table->card().on_demand);
+    });
+    const Instant to = until.value_or(now + Duration{1});
+    LOAM_TRY(records, call->backend().spot_prices(currency, from.value_or(to), to, limit));
+    std::string end = until ? to_text(*until) : std::string();
+    for (const SpotPriceRecord& record : records) {
+      list.prices.push_back({to_text(record.from), end, amount_text(record.price),
+                             to_text(record.supply), to_text(record.demand)});
+      end = to_text(record.from);
+    }
+    return to_json(list);
+  }());
 }
 
 void ledger(const CallPtr& call) {

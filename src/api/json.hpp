@@ -11,14 +11,16 @@
 namespace loam::api {
 
 // Every shape of the API by name: requests, then what is answered.
-#define LOAM_API_REQUESTS(X)                                                           \
-  X(TaskRequest)                                                                       \
-  X(TenantRequest)                                                                     \
-  X(TenantPatch)                                                                       \
-  X(TopUpRequest)                                                                      \
-  X(RateRequest)                                                                       \
-  X(InvoiceRequest) X(TokenRequest) X(BackupRequest) X(CreditRequest) X(BudgetRequest) \
-      X(BudgetAnswer) X(CommitmentRequest) X(TokenUsageRequest)
+#define LOAM_API_REQUESTS(X) \
+  X(TaskRequest)             \
+  X(TenantRequest)           \
+  X(TenantPatch)             \
+  X(TopUpRequest)            \
+  X(RateRequest)             \
+  X(InvoiceRequest)          \
+  X(TokenRequest)            \
+  X(BackupRequest)           \
+  X(CreditRequest) X(BudgetRequest) X(BudgetAnswer) X(CommitmentRequest) X(TokenUsageRequest)
 #define LOAM_API_VIEWS(X) \
   X(HealthView)           \
   X(WhoAmIView)           \
@@ -33,7 +35,9 @@ namespace loam::api {
   X(TenantList)           \
   X(RateView)             \
   X(RateList)             \
+  X(SpotPriceList)        \
   X(BillView)             \
+  X(BillList)             \
   X(InvoiceView)          \
   X(InvoiceList)          \
   X(LedgerView)           \

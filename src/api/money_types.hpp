@@ -35,7 +35,32 @@ struct RateView {
 BOOST_DESCRIBE_STRUCT(RateView, (),
                       (id, currency, on_demand, ce_per_gibibyte, effective_from, terms))
 
-// One task on a bill.
+struct TaxLineView {
+  std::string name;
+  std::string percent;
+  std::string base;
+  std::string amount;
+};
+BOOST_DESCRIBE_STRUCT(TaxLineView, (), (name, percent, base, amount))
+
+struct CreditNoteView {
+  std::string id;
+  std::string invoice;
+  std::string tenant;
+  std::string tenant_id;
+  std::string currency;
+  std::string issued_at;
+  std::string net;
+  std::string tax;
+  std::string total;
+  std::string reason;
+  std::vector<TaxLineView> taxes;  // `tax`, by tax
+};
+BOOST_DESCRIBE_STRUCT(CreditNoteView, (),
+                      (id, invoice, tenant, tenant_id, currency, issued_at, net, tax, total, reason,
+                       taxes))
+
+// One task on a bill, at one price.
 struct BillLine {
   std::string task;
   std::string name;
@@ -43,13 +68,16 @@ struct BillLine {
   std::string environment;
   std::string model;
   std::string state;
-  std::string outcome;         // none until finished
-  std::string ce;              // billable
+  std::string outcome;    // none until finished
+  std::string ce;         // billable
+  std::string used_from;  // UTC instants: of its first and last usage record here
+  std::string used_to;
   std::int64_t run_ms = 0;     // what the launcher measured
   std::int64_t billed_ms = 0;  // what the usage records add up to
   std::int64_t units_ms = 0;   // the same in the units begun that the card bills by
   std::int64_t tasks = 0;      // priced once a run: how many; then the unit price is a task's
   std::string unit_price;
+  std::string discount_percent;
   std::string list;
   std::string discount;
   std::string net;
@@ -57,13 +85,29 @@ struct BillLine {
   std::string tariff;
   std::string window;  // of the card's, where the price depends on it
   std::string isolation;
+  std::string invoice;  // that it is on; empty: not invoiced yet
   std::map<std::string, std::string> tags;
 };
 BOOST_DESCRIBE_STRUCT(BillLine, (),
-                      (task, name, project, environment, model, state, outcome, ce, run_ms,
-                       billed_ms, units_ms, tasks, unit_price, list, discount, net, purchase_model,
-                       tariff, window, isolation, tags))
+                      (task, name, project, environment, model, state, outcome, ce, used_from,
+                       used_to, run_ms, billed_ms, units_ms, tasks, unit_price, discount_percent,
+                       list, discount, net, purchase_model, tariff, window, isolation, invoice,
+                       tags))
 
+// An invoice that was issued in the time of a bill.
+struct BilledInvoice {
+  std::string id;
+  std::string from;
+  std::string to;
+  std::string issued_at;
+  std::string net;       // exact, of its lines
+  std::string subtotal;  // payable
+  std::vector<TaxLineView> taxes;
+  std::string total;
+};
+BOOST_DESCRIBE_STRUCT(BilledInvoice, (), (id, from, to, issued_at, net, subtotal, taxes, total))
+
+// What belongs to [from, to): a record across a bound is cut there, by time.
 struct BillView {
   std::string tenant;
   std::string currency;
@@ -75,12 +119,26 @@ struct BillView {
   std::int64_t billed_ms = 0;
   std::string list;
   std::string discount;
-  std::string total;
-  bool billed_equals_run = false;  // over the finished attempts on this bill
+  std::string total;               // before tax
+  std::vector<TaxLineView> taxes;  // as the ledger has them: exact, not rounded to be paid
+  std::string total_with_tax;
+  bool billed_equals_run = false;            // of the tasks below, where there are any
+  std::int64_t whole_tasks = 0;              // finished, and with their every second on this bill
+  std::vector<BilledInvoice> invoices;       // issued in this time
+  std::vector<CreditNoteView> credit_notes;  // likewise; adjustments too
 };
 BOOST_DESCRIBE_STRUCT(BillView, (),
                       (tenant, currency, from, to, lines, adjustments, run_ms, billed_ms, list,
-                       discount, total, billed_equals_run))
+                       discount, total, taxes, total_with_tax, billed_equals_run, whole_tasks,
+                       invoices, credit_notes))
+
+// GET /v1/bills: of one tenant or of all, cut into buckets of time.
+struct BillList {
+  std::string from;
+  std::string to;
+  std::vector<BillView> bills;  // by tenant, then by time; those with nothing on them left out
+};
+BOOST_DESCRIBE_STRUCT(BillList, (), (from, to, bills))
 
 struct TopUpRequest {
   std::string amount;  // decimal, in the tenant's currency
@@ -92,6 +150,23 @@ struct RateList {
   std::vector<RateView> rates;  // in order of publication
 };
 BOOST_DESCRIBE_STRUCT(RateList, (), (rates))
+
+// GET /v1/rates/spot: the prices that spot has had, and has now.
+struct SpotPriceView {
+  std::string from;
+  std::string to;         // empty: it holds now
+  std::string price;      // per CE-hour
+  std::string supply_ce;  // what firm leases left
+  std::string demand_ce;  // what spot held and waited for
+};
+BOOST_DESCRIBE_STRUCT(SpotPriceView, (), (from, to, price, supply_ce, demand_ce))
+
+struct SpotPriceList {
+  std::string currency;
+  std::string on_demand;              // of the card in force
+  std::vector<SpotPriceView> prices;  // newest first; none: spot is not sold
+};
+BOOST_DESCRIBE_STRUCT(SpotPriceList, (), (currency, on_demand, prices))
 
 struct InvoiceRequest {
   std::string tenant;
@@ -118,14 +193,6 @@ BOOST_DESCRIBE_STRUCT(InvoiceLineView, (),
                       (kind, project, environment, model, purchase_model, tariff, window,
                        unit_price, ce_hours, tasks, tokens, list, net, payable))
 
-struct TaxLineView {
-  std::string name;
-  std::string percent;
-  std::string base;
-  std::string amount;
-};
-BOOST_DESCRIBE_STRUCT(TaxLineView, (), (name, percent, base, amount))
-
 // POST /v1/invoices/{id}/credit.
 struct CreditRequest {
   std::optional<std::string> amount;  // before tax; default: all that is left
@@ -133,22 +200,10 @@ struct CreditRequest {
 };
 BOOST_DESCRIBE_STRUCT(CreditRequest, (), (amount, reason))
 
-struct CreditNoteView {
-  std::string id;
-  std::string invoice;
-  std::string currency;
-  std::string issued_at;
-  std::string net;
-  std::string tax;
-  std::string total;
-  std::string reason;
-};
-BOOST_DESCRIBE_STRUCT(CreditNoteView, (),
-                      (id, invoice, currency, issued_at, net, tax, total, reason))
-
 struct InvoiceView {
   std::string id;
   std::string tenant;
+  std::string tenant_id;
   std::string currency;
   std::string from;
   std::string to;
@@ -157,11 +212,12 @@ struct InvoiceView {
   std::string subtotal;
   std::vector<TaxLineView> taxes;
   std::string total;
-  std::vector<CreditNoteView> credits;  // given back since; only where one invoice is shown
+  std::string credited;                 // of the total, given back since
+  std::vector<CreditNoteView> credits;  // likewise, one by one; only where one invoice is shown
 };
 BOOST_DESCRIBE_STRUCT(InvoiceView, (),
-                      (id, tenant, currency, from, to, issued_at, lines, subtotal, taxes, total,
-                       credits))
+                      (id, tenant, tenant_id, currency, from, to, issued_at, lines, subtotal, taxes,
+                       total, credited, credits))
 
 struct InvoiceList {
   std::vector<InvoiceView> invoices;  // newest first

@@ -88,6 +88,8 @@ struct Schemas {
   }
   LOAM_API_VIEWS(LOAM_API_SCHEMA)
   LOAM_API_SCHEMA(BillLine)
+  LOAM_API_SCHEMA(BilledInvoice)
+  LOAM_API_SCHEMA(SpotPriceView)
   LOAM_API_SCHEMA(InvoiceLineView)
   LOAM_API_SCHEMA(TaxLineView)
   LOAM_API_SCHEMA(BudgetNoticeView)

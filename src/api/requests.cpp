@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "base/currency_codes.hpp"
+#include "billing/attribution.hpp"
 #include "domain/enumerators.hpp"
 
 namespace loam::api {
@@ -102,6 +104,8 @@ Result<TaskSpec> spec_of(const TaskRequest& asked) {
   spec.gang = asked.gang;
   LOAM_CHECK(take_resources(asked, spec.request));
   spec.attribution = {asked.project, asked.environment, asked.model, asked.tags};
+  if (const auto good = billing::check(asked.tags); !good.ok())
+    return in_field("tags", good.error());
   LOAM_CHECK(take("purchase_model", asked.purchase_model, spec.purchase_model,
                   parse_enumerator<PurchaseModel>));
   LOAM_CHECK(take("tariff", asked.tariff, spec.tariff, parse_enumerator<Tariff>));
@@ -126,7 +130,7 @@ Result<TenantSpec> spec_of(const TenantRequest& asked) {
   TenantSpec spec;
   spec.name = asked.name;
   LOAM_CHECK(take("payment", asked.payment, spec.payment, parse_enumerator<PaymentMode>));
-  LOAM_CHECK(take("currency", asked.currency, spec.currency, Currency::parse));
+  LOAM_CHECK(take("currency", asked.currency, spec.currency, listed_currency));
   const auto money = [&](std::string_view text) { return Money::parse(text, spec.currency); };
   spec.credit_limit = Money::zero(spec.currency);
   LOAM_CHECK(take("credit_limit", asked.credit_limit, spec.credit_limit, money));
@@ -160,7 +164,7 @@ Result<TenantSpec> patched(TenantSpec spec, const TenantPatch& patch) {
 
 Result<RateCard> card_of(const RateRequest& asked) {
   RateCard card;
-  LOAM_CHECK(take("currency", asked.currency, card.currency, Currency::parse));
+  LOAM_CHECK(take("currency", asked.currency, card.currency, listed_currency));
   const auto money = [&](std::string_view text) { return Money::parse(text, card.currency); };
   if (asked.on_demand.empty()) {
     return invalid("'on_demand' is missing", "give the price of a CE-hour, such as 0.02");
@@ -202,6 +206,7 @@ Result<Budget> budget_of(const BudgetRequest& asked, TenantId tenant, Currency c
 
 Result<Money> amount_of(const TopUpRequest& asked, Currency currency) {
   auto amount = Money::parse(asked.amount, currency);
+  if (amount) amount = payable(*amount);
   if (!amount) return in_field("amount", amount.error());
   return amount;
 }

@@ -32,6 +32,19 @@ constexpr QueryParameter bill_query[] = {
     {"from", "string", "usage from this UTC instant on; default: the beginning"},
     {"to", "string", "usage before this UTC instant; default: now"},
 };
+constexpr QueryParameter spot_query[] = {
+    {"currency", "string", "whose price; default: USD"},
+    {"from", "string", "prices that held at this UTC instant or later; default: the one in force"},
+    {"to", "string", "prices that began before this UTC instant; default: now"},
+    {"limit", "integer", "prices at most, 1 to 500; default 100"},
+};
+constexpr QueryParameter bills_query[] = {
+    {"tenant", "string", "whose bills; left out: of all that the caller may see"},
+    {"from", "string", "usage from this UTC instant on; default: the first there is"},
+    {"to", "string", "usage before this UTC instant; default: now"},
+    {"bucket", "string", "cut the time: none (default), hour, day, week, month"},
+    {"zone", "string", "whose days, weeks and months; default: UTC"},
+};
 constexpr QueryParameter invoice_query[] = {
     {"tenant", "string", "invoices of this tenant only"},
     {"after", "string", "the page that follows this invoice id"},
@@ -124,8 +137,13 @@ const Route table[] = {
      Action::see_rates, false, "", "RateList", 200, no_query, "", false, handlers::list_rates},
     {Method::post, "/v1/rates", "publishRate", "Publishes a rate card.", Action::change_rates,
      false, "RateRequest", "RateView", 201, no_query, "", true, handlers::publish_rate},
+    {Method::get, "/v1/rates/spot", "spotPrices", "What spot costs, and has cost.",
+     Action::see_rates, false, "", "SpotPriceList", 200, spot_query, "", false,
+     handlers::spot_prices},
     {Method::get, "/v1/bill", "bill", "A tenant's usage, by task and price.", Action::see_money,
      false, "", "BillView", 200, bill_query, "", false, handlers::bill},
+    {Method::get, "/v1/bills", "bills", "Bills of one tenant or of all, cut into buckets of time.",
+     Action::see_money, false, "", "BillList", 200, bills_query, "", false, handlers::bills},
     {Method::get, "/v1/invoices", "listInvoices", "Invoices, newest first.", Action::see_money,
      false, "", "InvoiceList", 200, invoice_query, "", false, handlers::list_invoices},
     {Method::post, "/v1/invoices", "issueInvoice", "Closes what is open into an invoice.",
@@ -137,6 +155,8 @@ const Route table[] = {
      "Gives back a part of an invoice, or what is left of it, as a credit note.",
      Action::issue_invoices, false, "CreditRequest", "CreditNoteView", 201, no_query, "", true,
      handlers::credit_invoice},
+    {Method::get, "/v1/credit-notes/{id}", "showCreditNote", "One credit note.", Action::see_money,
+     false, "", "CreditNoteView", 200, no_query, "", false, handlers::show_credit_note},
     {Method::get, "/v1/budgets", "listBudgets", "Budgets and where they stand.", Action::see_money,
      false, "", "BudgetList", 200, no_query, "", false, handlers::list_budgets},
     {Method::post, "/v1/budgets", "setBudget", "Makes a budget, or gives one other terms.",

@@ -87,8 +87,11 @@ struct QuoteView {
   std::string best;              // the same at the cheapest price of the card
   std::string worst;             // the longest run at the dearest price known
   std::string tax_percent;       // on top of these
-  std::string at_most;           // what is set aside: the worst, with tax
-  std::string rule;              // how it is billed
+  std::string expected_with_tax;
+  std::string best_with_tax;
+  std::string worst_with_tax;
+  std::string at_most;  // what is set aside: the worst, with tax
+  std::string rule;     // how it is billed
   std::int64_t expected_ms = 0;
   std::int64_t limit_ms = 0;
   bool starts_now = false;
@@ -101,8 +104,9 @@ struct QuoteView {
 BOOST_DESCRIBE_STRUCT(QuoteView, (),
                       (tenant, device, device_type, devices, share, memory_mib, ce, billable_ce,
                        ce_per_gibibyte, currency, unit_price, per_task, discount_percent, per_hour,
-                       expected, best, worst, tax_percent, at_most, rule, expected_ms, limit_ms,
-                       starts_now, waits_for, purchase_model, tariff, service_class, isolation))
+                       expected, best, worst, tax_percent, expected_with_tax, best_with_tax,
+                       worst_with_tax, at_most, rule, expected_ms, limit_ms, starts_now, waits_for,
+                       purchase_model, tariff, service_class, isolation))
 
 struct TaskView {
   std::string id;
@@ -116,6 +120,7 @@ struct TaskView {
   std::string project;
   std::string environment;
   std::string model;
+  std::map<std::string, std::string> tags;
   std::string device;  // of the last lease
   std::string device_type;
   std::string isolation;       // given: software, hardware, or advisory where no sandbox binds it
@@ -134,16 +139,17 @@ struct TaskView {
   std::int64_t attempts = 0;
   std::string currency;
   std::string cost;  // net, until now
+  std::string cost_with_tax;
   std::string held;
   std::string purchase_model;
   std::string tariff;
 };
 BOOST_DESCRIBE_STRUCT(TaskView, (),
                       (id, name, tenant, state, outcome, exit_code, reason, command, project,
-                       environment, model, device, device_type, isolation, isolation_note, share,
-                       share_measured, ce, billable_ce, memory_mib, submitted_at, started_at,
-                       finished_at, limit_ms, run_ms, billed_ms, attempts, currency, cost, held,
-                       purchase_model, tariff))
+                       environment, model, tags, device, device_type, isolation, isolation_note,
+                       share, share_measured, ce, billable_ce, memory_mib, submitted_at, started_at,
+                       finished_at, limit_ms, run_ms, billed_ms, attempts, currency, cost,
+                       cost_with_tax, held, purchase_model, tariff))
 
 struct TaskPage {
   std::vector<TaskView> tasks;  // newest first

@@ -2,9 +2,9 @@
 
 #include <boost/describe/enum_to_string.hpp>
 #include <cmath>
-#include <tuple>
 
 #include "billing/accounts.hpp"
+#include "billing/lease_rating.hpp"
 
 namespace loam::api {
 namespace {
@@ -79,21 +79,27 @@ void put_lease(const engine::State& state, const LeaseRecord& lease, TaskView& v
       lease.slices.front().device.value <= state.devices.size()) {
     view.device_type = state.device(lease.slices.front().device).facts->type;
   }
-  if (lease.started_at && lease.ended_at && lease.device_time.ms > 0 &&
-      *lease.ended_at > *lease.started_at) {
+  // Nothing used is a measurement too, but where nothing bound the guard to the task.
+  const bool measured = lease.device_time.ms > 0 || lease.isolation != "advisory";
+  if (lease.started_at && lease.ended_at && measured && *lease.ended_at > *lease.started_at) {
     view.share_measured =
         rounded_share(static_cast<double>(lease.device_time.ms) /
                       static_cast<double>((*lease.ended_at - *lease.started_at).ms));
   }
 }
 
-void put_live(const engine::State& state, Instant now, const Task& task, const LiveLookup& live,
-              TaskViewOptions options, TaskView& view) {
+void put_live(const engine::State& state, Instant now, const Task& task, const TaskRecord& record,
+              const LiveLookup& live, TaskViewOptions options, TaskView& view) {
   view.state = word(task.state);
   view.held = amount_text(task.held);
   const engine::LiveCost cost = engine::live_cost(state, std::max(now, state.now), task);
   view.run_ms = cost.run_time.ms;
   view.cost = amount_text(cost.net);
+  // What runs since the last record is taxed as the card in force says.
+  Money tax = record.tax;
+  if (const auto* card = state.rates.at(cost.net.currency(), std::max(now, state.now)))
+    tax += billing::tax_on(card->terms(), cost.net - record.net);
+  view.cost_with_tax = amount_text(cost.net + tax);
   if (task.state == TaskState::waiting && options.why_it_waits)
     view.reason =
         (options.reasons == nullptr ? engine::why_waits(state, task) : options.reasons->of(task))
@@ -151,6 +157,14 @@ QuoteView view_of(const engine::Quote& quote, const std::string& tenant) {
   view.best = amount_text(quote.best);
   view.worst = amount_text(quote.worst);
   view.tax_percent = decimal_text(quote.tax_parts_per_million, 4);
+  const auto with_tax = [&](Money net) {
+    constexpr std::int64_t whole_ppm = 1'000'000;
+    return amount_text(
+        net + net.times_ratio(quote.tax_parts_per_million, whole_ppm, Rounding::half_even));
+  };
+  view.expected_with_tax = with_tax(quote.expected);
+  view.best_with_tax = with_tax(quote.best);
+  view.worst_with_tax = with_tax(quote.worst);
   view.rule = quote.rule;
   view.expected_ms = quote.expected_time.ms;
   view.at_most = amount_text(quote.at_most);
@@ -183,6 +197,7 @@ TaskView view_of(const engine::State& state, Instant now, const TaskRecord& reco
   view.project = spec.attribution.project;
   view.environment = spec.attribution.environment;
   view.model = spec.attribution.model;
+  view.tags = spec.attribution.tags;
   if (spec.request.ce) view.ce = to_text(*spec.request.ce);
   if (spec.request.share) view.share = fraction(*spec.request.share);
   if (spec.request.memory) view.memory_mib = spec.request.memory->value;
@@ -195,13 +210,14 @@ TaskView view_of(const engine::State& state, Instant now, const TaskRecord& reco
   view.attempts = record.attempts;
   view.currency = std::string(record.net.currency().code());
   view.cost = amount_text(record.net);
+  view.cost_with_tax = amount_text(record.net + record.tax);
   view.held = "0";
   view.purchase_model = word(spec.purchase_model);
   view.tariff = word(spec.tariff);
   if (record.lease) put_lease(state, *record.lease, view);
   if (record.state == TaskState::finished) return view;
   if (const Task* task = state.find_task(record.id))
-    put_live(state, now, *task, live, options, view);
+    put_live(state, now, *task, record, live, options, view);
   return view;
 }
 
@@ -278,16 +294,21 @@ RateView view_of(const RateCard& card) {
           card.terms};
 }
 
-CreditNoteView view_of(const CreditNoteRecord& record) {
+CreditNoteView view_of(const CreditNoteRecord& record, const std::string& tenant) {
   const CreditNote& note = record.note;
-  return {note.id.text(),
-          note.invoice.text(),
-          std::string(note.currency.code()),
-          to_text(record.issued_at),
-          amount_text(note.net),
-          amount_text(note.total - note.net),
-          amount_text(note.total),
-          note.reason};
+  CreditNoteView view{note.id.text(),
+                      note.invoice.text(),
+                      tenant,
+                      note.tenant.text(),
+                      std::string(note.currency.code()),
+                      to_text(record.issued_at),
+                      amount_text(note.net),
+                      amount_text(note.total - note.net),
+                      amount_text(note.total),
+                      note.reason,
+                      {}};
+  for (const TaxLine& tax : note.taxes) view.taxes.push_back(view_of(tax));
+  return view;
 }
 
 BudgetNoticeView view_of(const BudgetNotice& notice) {
@@ -327,44 +348,44 @@ BudgetView budget_view(const engine::State& state, Instant now, const std::strin
   return view;
 }
 
-namespace {
-
 // milli-CE ms to millionths of a CE-hour: / 1000 / 3,600,000 * 1,000,000, half away from zero.
-template <class Line>  // of an invoice, or an adjustment's
-std::string ce_hours_of(const Line& line) {
-  const std::int64_t milli_ce_ms = counts_tokens(line.key.kind) ? 0 : line.milli_ce_ms;
+std::string ce_hours_text(const LineKey& key, std::int64_t milli_ce_ms) {
+  if (counts_tokens(key.kind)) milli_ce_ms = 0;
   return decimal_text(milli_ce_ms / 3600 + (milli_ce_ms % 3600) / 1800, 6);
 }
 
-template <class Line>
-std::int64_t tokens_of(const Line& line) {
-  return counts_tokens(line.key.kind) ? line.milli_ce_ms : 0;
+TaxLineView view_of(const TaxLine& tax) {
+  return {tax.name, decimal_text(tax.parts_per_million, 4), amount_text(tax.base),
+          amount_text(tax.amount)};
 }
 
-}  // namespace
-
-InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant) {
+InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant,
+                    const std::vector<CreditNoteRecord>& notes) {
   const Invoice& invoice = record.invoice;
   InvoiceView view;
   view.id = invoice.id.text();
   view.tenant = tenant;
+  view.tenant_id = invoice.tenant.text();
   view.currency = std::string(invoice.currency.code());
   view.from = to_text(invoice.from);
   view.to = to_text(invoice.to);
   view.issued_at = to_text(record.issued_at);
   for (const InvoiceLine& line : invoice.lines) {
-    view.lines.push_back({word(line.key.kind), line.key.project, line.key.environment,
-                          line.key.model, word(line.key.purchase_model), word(line.key.tariff),
-                          line.key.window, amount_text(line.key.unit_price), ce_hours_of(line),
-                          line.tasks, tokens_of(line), amount_text(line.list),
-                          amount_text(line.net), amount_text(line.payable)});
+    view.lines.push_back(
+        {word(line.key.kind), line.key.project, line.key.environment, line.key.model,
+         word(line.key.purchase_model), word(line.key.tariff), line.key.window,
+         amount_text(line.key.unit_price), ce_hours_text(line.key, line.milli_ce_ms), line.tasks,
+         counts_tokens(line.key.kind) ? line.milli_ce_ms : 0, amount_text(line.list),
+         amount_text(line.net), amount_text(line.payable)});
   }
   view.subtotal = amount_text(invoice.subtotal);
-  for (const TaxLine& tax : invoice.taxes) {
-    view.taxes.push_back({tax.name, decimal_text(tax.parts_per_million, 4), amount_text(tax.base),
-                          amount_text(tax.amount)});
-  }
+  for (const TaxLine& tax : invoice.taxes) view.taxes.push_back(view_of(tax));
   view.total = amount_text(invoice.total);
+  Money credited = Money::zero(invoice.currency);
+  for (const CreditNoteRecord& note : notes) {
+    if (note.note.invoice == invoice.id) credited += note.note.total;
+  }
+  view.credited = amount_text(credited);
   return view;
 }
 
@@ -379,143 +400,6 @@ LedgerEntry view_of(const TransactionRecord& record) {
   for (const Posting& posting : transaction.postings)
     entry.postings.push_back({word(posting.account.kind), amount_text(posting.amount)});
   return entry;
-}
-
-// ---- bills --------------------------------------------------------------------------------
-
-bool BillMaker::Price::operator<(const Price& other) const {
-  return std::tuple(billable_ce, unit_price.units(), purchase_model, window) <
-         std::tuple(other.billable_ce, other.unit_price.units(), other.purchase_model,
-                    other.window);
-}
-
-BillMaker::BillMaker(std::string tenant, Currency currency)
-    : tenant_(std::move(tenant)), currency_(currency), adjusted_(Money::zero(currency)) {}
-
-void BillMaker::add(const UsageRecord& record) {
-  first_ = std::min(first_, record.from);
-  TaskLines& task = tasks_[record.task];
-  task.length += record.length();
-  const Line none{Duration{0}, Duration{0}, 0, Money::zero(currency_), Money::zero(currency_)};
-  Line& line = task.lines
-                   .try_emplace(Price{record.billable_ce, record.unit_price, record.purchase_model,
-                                      record.tariff, record.window},
-                                none)
-                   .first->second;
-  line.length += record.length();
-  line.units += record.billed;
-  line.tasks += record.tasks;
-  line.list += record.list;
-  line.net += record.net;
-}
-
-void BillMaker::add(const AdjustmentRecord& record) {
-  first_ = std::min(first_, record.from);
-  adjusted_ += record.line.net;
-  if (!counts_tokens(record.line.key.kind)) {
-    adjustments_.push_back(view_of(record));
-    return;
-  }
-  const auto [found, fresh] = tokens_.try_emplace(record.line.key, record);
-  if (fresh) return;
-  AdjustmentRecord& sum = found->second;
-  sum.from = std::min(sum.from, record.from);
-  sum.to = std::max(sum.to, record.to);
-  sum.line.milli_ce_ms += record.line.milli_ce_ms;
-  sum.line.list += record.line.list;
-  sum.line.net += record.line.net;
-}
-
-AdjustmentView BillMaker::view_of(const AdjustmentRecord& record) {
-  const LineKey& key = record.line.key;
-  AdjustmentView view;
-  view.kind = word(key.kind);
-  view.from = to_text(record.from);
-  view.to = to_text(record.to);
-  if (record.commitment.valid()) view.commitment = record.commitment.text();
-  if (record.lease.valid()) view.lease = record.lease.text();
-  view.project = key.project;
-  view.environment = key.environment;
-  view.model = key.model;
-  view.purchase_model = word(key.purchase_model);
-  view.tariff = word(key.tariff);
-  view.window = key.window;
-  view.unit_price = amount_text(key.unit_price);
-  view.ce_hours = ce_hours_of(record.line);
-  view.tokens = tokens_of(record.line);
-  view.list = amount_text(record.line.list);
-  view.net = amount_text(record.line.net);
-  return view;
-}
-
-std::vector<TaskId> BillMaker::tasks() const {
-  std::vector<TaskId> ids;
-  for (const auto& [id, lines] : tasks_) ids.push_back(id);
-  return ids;
-}
-
-void BillMaker::describe(const TaskRecord& task) {
-  const auto found = tasks_.find(task.id);
-  if (found != tasks_.end()) found->second.record = task;
-}
-
-BillView BillMaker::view(std::optional<Instant> from, Instant to) const {
-  BillView view;
-  view.tenant = tenant_;
-  view.currency = std::string(currency_.code());
-  view.from = to_text(from ? *from : std::min(first_, to));
-  view.to = to_text(to);
-  Money list = Money::zero(currency_);
-  Money net = Money::zero(currency_);
-  std::int64_t whole_tasks = 0;
-  bool equal = true;
-  for (const auto& [id, task] : tasks_) {
-    BillLine line;
-    line.task = id.text();
-    if (task.record) {
-      const TaskRecord& record = *task.record;
-      line.name = record.spec.name;
-      line.project = record.spec.attribution.project;
-      line.environment = record.spec.attribution.environment;
-      line.model = record.spec.attribution.model;
-      line.tags = record.spec.attribution.tags;
-      line.state = word(record.state);
-      line.outcome = word(record.outcome);
-      line.isolation = record.lease ? record.lease->isolation : "";
-      line.run_ms = record.run_time.ms;
-      // Only a finished task whose every second is on this bill can be compared.
-      if (record.state == TaskState::finished && record.billed_time == task.length) {
-        ++whole_tasks;
-        equal = equal && record.run_time == task.length;
-      }
-    }
-    for (const auto& [price, sum] : task.lines) {
-      line.ce = to_text(price.billable_ce);
-      line.unit_price = amount_text(price.unit_price);
-      line.purchase_model = word(price.purchase_model);
-      line.tariff = word(price.tariff);
-      line.window = price.window;
-      line.billed_ms = sum.length.ms;
-      line.units_ms = sum.units.ms;
-      line.tasks = sum.tasks;
-      line.list = amount_text(sum.list);
-      line.discount = amount_text(sum.list - sum.net);
-      line.net = amount_text(sum.net);
-      list += sum.list;
-      net += sum.net;
-      view.run_ms += line.run_ms;
-      view.billed_ms += line.billed_ms;
-      view.lines.push_back(line);
-      line.run_ms = 0;  // a task's run time is on its first line
-    }
-  }
-  view.list = amount_text(list);
-  view.discount = amount_text(list - net);
-  view.adjustments = adjustments_;
-  for (const auto& [key, sum] : tokens_) view.adjustments.push_back(view_of(sum));
-  view.total = amount_text(net + adjusted_);
-  view.billed_equals_run = equal && whole_tasks > 0;
-  return view;
 }
 
 }  // namespace loam::api

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -34,56 +33,17 @@ DeviceView view_of(const engine::State& state, const Device& device);
 DeviceView view_of(const RefusedDevice& device);
 TenantView view_of(const engine::State& state, const Tenant& tenant);
 RateView view_of(const RateCard& card);
-CreditNoteView view_of(const CreditNoteRecord& record);
+CreditNoteView view_of(const CreditNoteRecord& record, const std::string& tenant);
 BudgetNoticeView view_of(const BudgetNotice& notice);
 // Requires a budget of that name.
 BudgetView budget_view(const engine::State& state, Instant now, const std::string& name);
-InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant);
+// `notes`: those that give back of it, and of others.
+InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant,
+                    const std::vector<CreditNoteRecord>& notes);
 LedgerEntry view_of(const TransactionRecord& record);
 
-// A bill from usage records, one line for each task and price.
-class BillMaker {
- public:
-  BillMaker(std::string tenant, Currency currency);
-
-  void add(const UsageRecord& record);
-  void add(const AdjustmentRecord& record);
-  // Ids of the tasks billed, for which describe() is called before view().
-  std::vector<TaskId> tasks() const;
-  void describe(const TaskRecord& task);
-  // `from` none: the beginning of the first usage.
-  BillView view(std::optional<Instant> from, Instant to) const;
-
- private:
-  static AdjustmentView view_of(const AdjustmentRecord& record);
-  struct Line {
-    Duration length;
-    Duration units;  // in the units begun that the card bills by
-    std::int64_t tasks = 0;
-    Money list;
-    Money net;
-  };
-  struct Price {
-    MilliCe billable_ce;
-    Money unit_price;
-    PurchaseModel purchase_model;
-    Tariff tariff;
-    std::string window;
-    bool operator<(const Price& other) const;
-  };
-  struct TaskLines {
-    std::map<Price, Line> lines;
-    std::optional<TaskRecord> record;
-    Duration length;
-  };
-
-  std::string tenant_;
-  Currency currency_;
-  Instant first_ = Instant::never();
-  std::map<TaskId, TaskLines> tasks_;
-  std::vector<AdjustmentView> adjustments_;
-  std::map<LineKey, AdjustmentRecord> tokens_;  // added up: gateways report often
-  Money adjusted_;
-};
+// "0.05" of a CE-hour, in millionths: rounded for people. Nothing for tokens.
+std::string ce_hours_text(const LineKey& key, std::int64_t milli_ce_ms);
+TaxLineView view_of(const TaxLine& tax);
 
 }  // namespace loam::api

@@ -1,6 +1,7 @@
 #include "billing/advice.hpp"
 
 #include <algorithm>
+#include <boost/multiprecision/cpp_int.hpp>
 #include <charconv>
 #include <map>
 
@@ -45,6 +46,11 @@ std::vector<Band> bands_of(const std::vector<UsageStep>& usage) {
   return bands;
 }
 
+// area / time, rounded half up.
+std::int64_t mean(Int128 area, Int128 time) {
+  return static_cast<std::int64_t>((area + time / 2) / time);
+}
+
 Int128 length_of(const std::vector<UsageStep>& usage) {
   Int128 length = 0;
   for (const UsageStep& step : usage) length += step.length.ms;
@@ -56,10 +62,13 @@ Int128 length_of(const std::vector<UsageStep>& usage) {
 Int128 fixed_cost(const CommitOption& option, Int128 length) {
   const Int128 hourly = (option.price.units() + option.hidden.units()) * length * whole_bp;
   // Upfront is per unit: × hour_ms brings it to the same denominator as the hourly part; interest
-  // is simple, for the time looked at.
+  // is simple, for the term that it is paid for.
+  const Int128 term = option.term.ms > 0 ? Int128{option.term.ms} : length;
   const Int128 upfront = option.upfront.units() * hour_ms *
-                         (whole_bp + static_cast<Int128>(option.interest.value) * length / year_ms);
-  return hourly + upfront;
+                         (whole_bp + static_cast<Int128>(option.interest.value) * term / year_ms);
+  if (term == length) return hourly + upfront;
+  using Wide = boost::multiprecision::int256_t;
+  return hourly + static_cast<Int128>(Wide(upfront) * Wide(length) / Wide(term));
 }
 
 // What a thousandth costs that is busy for `busy` ms, in the same unit.
@@ -133,23 +142,37 @@ void add_shape(const std::vector<UsageStep>& usage, Advice& advice) {
     area += static_cast<Int128>(step.amount) * step.length.ms;
   }
   const Int128 length = length_of(usage);
-  advice.base = advice.valley;
+  constexpr Int128 often = 95, whole = 100;
+  for (const Band& band : bands_of(usage)) {
+    if (band.busy * whole >= length * often) advice.base = band.above;
+  }
   advice.length = Duration{static_cast<std::int64_t>(length)};
-  advice.average = static_cast<std::int64_t>(area / length);
+  advice.average = mean(area, length);
 }
 
 // Interruptible work on spot costs its price and what is lost and paid again; it goes there where
-// that is cheaper than on demand.
-void add_spot(const AdviceRequest& request, Money on_demand_rest, Advice& advice) {
-  if (!request.spot) return;
+// that is cheaper than on demand. What is not committed then costs the mean of both, and the same
+// optimum is taken at that price.
+Result<void> add_spot(const std::vector<UsageStep>& usage, const AdviceRequest& request,
+                      Advice& advice) {
   const Money spot =
       request.spot->times_ratio(whole_bp + request.spot_lost.value, whole_bp, Rounding::half_even);
   const Money dear = request.on_demand + request.on_demand_hidden;
   advice.spot_share = spot < dear ? request.interruptible : BasisPoints{0};
-  const Money on_spot =
-      on_demand_rest.times_ratio(advice.spot_share->value, whole_bp, Rounding::half_even);
-  advice.cost_with_spot = advice.cost_mixed - on_spot +
-                          on_spot.times_ratio(spot.units(), dear.units(), Rounding::half_even);
+  const Money saved =
+      (dear - spot).times_ratio(advice.spot_share->value, whole_bp, Rounding::half_even);
+  AdviceRequest mixed = request;
+  mixed.spot.reset();
+  mixed.on_demand = dear - saved;
+  mixed.on_demand_hidden = Money::zero(dear.currency());
+  if (mixed.on_demand.is_zero()) {
+    advice.cost_with_spot = mixed.on_demand;
+    return {};
+  }
+  LOAM_TRY(with_spot, advise(usage, mixed));
+  advice.cost_with_spot = with_spot.cost_mixed;
+  advice.commitment_with_spot = with_spot.commitment;
+  return {};
 }
 
 }  // namespace
@@ -159,7 +182,7 @@ Result<Advice> advise(const std::vector<UsageStep>& usage, const AdviceRequest& 
   Advice advice;
   add_shape(usage, advice);
   const Int128 length = advice.length.ms;
-  ExactSum mixed, on_demand, committed, rest;
+  ExactSum mixed, on_demand, committed;
   for (const Band& band : bands_of(usage)) {
     const Int128 height = band.above - band.below;
     const std::size_t best = best_option(request, length, band.busy);
@@ -168,10 +191,7 @@ Result<Advice> advise(const std::vector<UsageStep>& usage, const AdviceRequest& 
     on_demand.add(as_used, height, 1);
     committed.add(under_option, height, 1);
     mixed.add(std::min(under_option, as_used), height, 1);
-    if (under_option > as_used) {
-      rest.add(as_used, height, 1);
-      continue;
-    }
+    if (under_option > as_used) continue;
     advice.commitment += static_cast<std::int64_t>(height);
     if (!advice.layers.empty() && advice.layers.back().option == best) {
       advice.layers.back().amount += static_cast<std::int64_t>(height);
@@ -184,7 +204,7 @@ Result<Advice> advise(const std::vector<UsageStep>& usage, const AdviceRequest& 
   advice.cost_on_demand = rounded(on_demand, currency);
   advice.cost_committed = rounded(committed, currency);
   advice.break_even = break_even_of(request, request.options.front(), length);
-  add_spot(request, rounded(rest, currency), advice);
+  if (request.spot) LOAM_CHECK(add_spot(usage, request, advice));
   return advice;
 }
 
@@ -251,33 +271,63 @@ Result<std::vector<UsageStep>> read_usage_csv(std::string_view text, std::string
   return usage;
 }
 
-std::vector<UsageStep> forecast(const std::vector<UsageStep>& usage, Duration ahead) {
-  LOAM_ASSERT(!usage.empty() && ahead.ms > 0);
+namespace {
+
+// What was used at the hours of a cycle: a week, a day, or all as one.
+struct Cycle {
+  explicit Cycle(std::size_t hours) : area(hours, 0), time(hours, 0) {}
+
+  std::vector<Int128> area, time;
+
+  void add(std::size_t hour_of_week, std::int64_t amount, Duration length) {
+    area[hour_of_week % area.size()] += static_cast<Int128>(amount) * length.ms;
+    time[hour_of_week % area.size()] += length.ms;
+  }
+  std::optional<std::int64_t> at(std::size_t hour_of_week) const {
+    const std::size_t slot = hour_of_week % area.size();
+    if (time[slot] == 0) return std::nullopt;
+    return mean(area[slot], time[slot]);
+  }
+};
+
+struct LocalHour {
+  std::size_t of_week = 0;
+  Instant until;
+};
+
+LocalHour local_hour(const Zone& zone, Instant at) {
   constexpr std::int64_t hour = 3'600'000;
-  constexpr std::int64_t week_hours = 168;
-  std::vector<Int128> area(week_hours, 0), time(week_hours, 0);
-  Int128 all_area = 0, all_time = 0;
+  const LocalTime local = zone.local(at);
+  const std::int64_t past = local.of_day.ms % hour;
+  return {static_cast<std::size_t>(weekday_of(local.date)) * 24 +
+              static_cast<std::size_t>(local.of_day.ms / hour),
+          std::min(at + Duration{hour - past}, zone.next_change(at))};
+}
+
+}  // namespace
+
+std::vector<UsageStep> forecast(const std::vector<UsageStep>& usage, Duration ahead,
+                                const Zone& zone) {
+  LOAM_ASSERT(!usage.empty() && ahead.ms > 0);
+  Cycle week(168), day(24), all(1);
   for (const UsageStep& step : usage) {
     for (Instant at = step.from; at < step.from + step.length;) {
-      const std::int64_t index = at.ms / hour;
-      const Instant end = std::min(step.from + step.length, Instant{(index + 1) * hour});
-      const auto slot = static_cast<std::size_t>(index % week_hours);
-      area[slot] += static_cast<Int128>(step.amount) * (end - at).ms;
-      time[slot] += (end - at).ms;
+      const LocalHour hour = local_hour(zone, at);
+      const Instant end = std::min(step.from + step.length, hour.until);
+      for (Cycle* cycle : {&week, &day, &all}) cycle->add(hour.of_week, step.amount, end - at);
       at = end;
     }
-    all_area += static_cast<Int128>(step.amount) * step.length.ms;
-    all_time += step.length.ms;
   }
   std::vector<UsageStep> coming;
-  const Instant end_of_history = usage.back().from + usage.back().length;
-  for (Instant at = end_of_history; at < end_of_history + ahead;) {
-    const std::int64_t index = at.ms / hour;
-    const Instant end = std::min(end_of_history + ahead, Instant{(index + 1) * hour});
-    const auto slot = static_cast<std::size_t>(index % week_hours);
-    // An hour of the week that was never seen is taken as the average of all.
-    const Int128 mean = time[slot] > 0 ? area[slot] / time[slot] : all_area / all_time;
-    coming.push_back({at, end - at, static_cast<std::int64_t>(mean)});
+  const Instant begin = usage.back().from + usage.back().length;
+  for (Instant at = begin; at < begin + ahead;) {
+    const LocalHour hour = local_hour(zone, at);
+    const Instant end = std::min(begin + ahead, hour.until);
+    std::optional<std::int64_t> amount;
+    for (const Cycle* cycle : {&week, &day, &all}) {
+      if (!amount) amount = cycle->at(hour.of_week);
+    }
+    coming.push_back({at, end - at, amount.value_or(0)});
     at = end;
   }
   return coming;

@@ -15,6 +15,7 @@
 #include "base/money.hpp"
 #include "base/quantity.hpp"
 #include "base/time.hpp"
+#include "billing/calendar.hpp"
 
 namespace loam::billing {
 
@@ -37,8 +38,9 @@ struct CommitOption {
   Money price;           // per unit and hour of the whole time, used or not
   Money used;            // on top, per used unit and hour
   Money hidden;          // on top, per committed unit and hour: operators, idle power, set-up
-  Money upfront;         // once for the time looked at, per unit: fees
-  BasisPoints interest;  // a year, on the upfront payment for the time looked at
+  Money upfront;         // per unit, once for `term`: fees
+  BasisPoints interest;  // a year, on the upfront payment for that time
+  Duration term;         // zero: the time looked at
 };
 
 struct AdviceRequest {
@@ -63,13 +65,16 @@ struct Advice {
   Money cost_committed;                   // all of the peak, each layer under its best option
   std::optional<BasisPoints> break_even;  // share of busy time from which the first option pays;
                                           // nothing where it never does
-  std::int64_t base = 0;                  // always used
+  std::int64_t base = 0;                  // used 95 % of the time or more
   std::int64_t peak = 0;
   std::int64_t average = 0;
   std::int64_t valley = 0;  // the least used
   Duration length;
-  std::optional<BasisPoints> spot_share;  // of what is left on demand, where spot is given
+  // Where spot is given: the share of the work that it takes over from on demand, and the optimum
+  // with it. Layers that are cheaper so than committed are not committed.
+  std::optional<BasisPoints> spot_share;
   std::optional<Money> cost_with_spot;
+  std::int64_t commitment_with_spot = 0;
 };
 
 // Requires steps of positive length and amounts >= 0, prices of one currency.
@@ -81,8 +86,10 @@ Result<Advice> advise(const std::vector<UsageStep>& usage, const AdviceRequest& 
 Money cost_of_commitment(const std::vector<UsageStep>& usage, const AdviceRequest& request,
                          std::int64_t commitment);
 
-// The same hours of the week again, for as long as `ahead`: the mean of what was used at that hour
-// of the week, which a seasonal curve is planned on. Requires usage.
-std::vector<UsageStep> forecast(const std::vector<UsageStep>& usage, Duration ahead);
+// The same hours of the zone's week again, for as long as `ahead`: the mean of what was used at
+// that hour of the week, which a seasonal curve is planned on; where it was never seen, the mean of
+// that hour of the day; where that was not either, of all. Requires usage.
+std::vector<UsageStep> forecast(const std::vector<UsageStep>& usage, Duration ahead,
+                                const Zone& zone = Zone());
 
 }  // namespace loam::billing

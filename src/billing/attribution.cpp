@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/describe/enum_to_string.hpp>
+#include <cstdlib>
 
 #include "base/assert.hpp"
 #include "billing/apportion.hpp"
@@ -114,7 +115,9 @@ void add_ci_tags(const std::function<std::string(const char*)>& variable, Tags& 
     if (mark.empty() || mark == "false") continue;
     tags.emplace("ci", pipeline.name);
     for (std::size_t i = 0; i < ci_tags.size(); ++i) {
-      const std::string value = variable(pipeline.variables[i]);
+      std::string value = variable(pipeline.variables[i]);
+      value.erase(0, std::min(value.find_first_not_of(" \t\r\n"), value.size()));
+      value.erase(value.find_last_not_of(" \t\r\n") + 1);
       // A pipeline's variable never makes a submission fail: what no tag may hold is left out.
       if (!value.empty() && is_value(value)) tags.emplace(ci_tags[i], value);
     }
@@ -199,7 +202,7 @@ std::optional<std::string> value_of(const CostRow& row, std::string_view name) {
   if (name == "environment") return row.who.environment;
   if (name == "model") return row.who.model.empty() ? "(none)" : row.who.model;
   if (name == "purchase_model") return boost::describe::enum_to_string(row.purchase_model, "?");
-  if (name == "meter") return name_of(row.meter);
+  if (name == "meter") return row.meter;
   if (!name.starts_with("tag:")) return std::nullopt;
   const auto tag = row.who.tags.find(std::string(name.substr(4)));
   return tag == row.who.tags.end() ? "(none)" : tag->second;
@@ -209,6 +212,16 @@ struct Slot {
   std::string name;
   Instant until;
 };
+
+// "2026-11-30T09:00:00Z", "2026-11-30T14:00+05:30": as the wall clock of the zone shows it.
+std::string hour_text(const LocalTime& local, Duration offset, Instant begin) {
+  if (offset.ms == 0) return loam::to_text(begin);
+  constexpr std::int64_t minute_ms = 60'000, hour_ms = 3'600'000;
+  const auto two = [](std::int64_t n) { return (n < 10 ? "0" : "") + std::to_string(n); };
+  const std::int64_t away = std::abs(offset.ms);
+  return to_text(local.date) + "T" + two(local.of_day.ms / hour_ms) + ":00" +
+         (offset.ms < 0 ? "-" : "+") + two(away / hour_ms) + ":" + two(away % hour_ms / minute_ms);
+}
 
 Slot slot_at(Bucket bucket, const Zone& zone, Instant at) {
   const LocalTime local = zone.local(at);
@@ -220,7 +233,7 @@ Slot slot_at(Bucket bucket, const Zone& zone, Instant at) {
       const std::int64_t past = local.of_day.ms % 3'600'000;
       const Instant begin = at - Duration{past};
       const Instant end = std::min(begin + Duration::hours(1), zone.next_change(at));
-      return {loam::to_text(begin), end};
+      return {hour_text(local, zone.offset_at(at), begin), end};
     }
     case Bucket::day:
       return {to_text(local.date), zone.first_instant({add_days(local.date, 1), {}})};

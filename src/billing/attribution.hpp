@@ -62,7 +62,7 @@ struct CostRow {
   std::string tenant;
   Attribution who;
   PurchaseModel purchase_model = PurchaseModel::on_demand;
-  Meter meter = Meter::compute;
+  std::string meter = "compute";  // what was metered, or the kind of what is charged besides
   Money net;
 };
 
@@ -81,7 +81,7 @@ struct CostQuery {
   std::optional<Period> period;  // rows are cut to it
 };
 struct CostLine {
-  std::string bucket;               // "2025-03-01", "2025-03"; empty: none
+  std::string bucket;  // "2025-03-01", "2025-03", an hour with its offset from UTC; empty: none
   std::vector<std::string> groups;  // as in group_by; "(none)" where a row has no such tag
   Money net;
 };

@@ -1,6 +1,7 @@
 #include "billing/efficiency.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/assert.hpp"
 #include "billing/csv.hpp"
@@ -118,6 +119,7 @@ EfficiencyReport efficiency(const std::vector<RunMeasure>& runs,
     LOAM_ASSERT(run.from <= run.to);
     const Int128 time = time_in(run, period);
     if (time == 0) continue;
+    if (!run.measured) continue;
     currency = run.cost.currency();
     add(works[run.name], run, time);
     add(all, run, time);
@@ -172,17 +174,24 @@ Result<std::vector<BusinessFigure>> read_business_csv(std::string_view text,
 }
 
 std::vector<UnitCost> unit_costs(const std::vector<BusinessFigure>& figures,
-                                 const std::map<std::string, Money>& costs, const Period& period) {
+                                 const std::map<std::string, Money>& costs, const Period& period,
+                                 Currency currency) {
   std::map<std::pair<std::string, std::string>, std::int64_t> sums;
+  std::set<std::string> told;
   for (const BusinessFigure& figure : figures) {
-    if (period.contains(figure.at)) sums[{figure.group, figure.name}] += figure.value;
+    if (!period.contains(figure.at)) continue;
+    sums[{figure.group, figure.name}] += figure.value;
+    told.insert(figure.group);
+  }
+  for (const auto& [group, cost] : costs) {
+    if (!told.contains(group)) sums[{group, ""}] = 0;
   }
   std::vector<UnitCost> all;
   for (const auto& [key, value] : sums) {
     const auto cost = costs.find(key.first);
-    if (cost == costs.end()) continue;
-    UnitCost unit{key.first, key.second, value, cost->second, std::nullopt};
-    if (value > 0) unit.per_unit = cost->second.times_ratio(1000, value, Rounding::half_even);
+    UnitCost unit{key.first, key.second, value,
+                  cost == costs.end() ? Money::zero(currency) : cost->second, std::nullopt};
+    if (value > 0) unit.per_unit = unit.cost.times_ratio(1000, value, Rounding::half_even);
     all.push_back(std::move(unit));
   }
   return all;

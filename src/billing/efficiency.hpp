@@ -23,7 +23,8 @@ struct RunMeasure {
   Instant from;
   Instant to;
   MilliCe asked;
-  MilliCe used;  // mean, measured
+  MilliCe used;          // mean, measured
+  bool measured = true;  // false: nobody knows; then only what it held counts
   Mebibytes memory_asked;
   Mebibytes memory_peak;
   Money cost;
@@ -39,7 +40,7 @@ struct DeviceEfficiency {
   std::string device;
   BasisPoints asked;  // share of capacity × time that leases held
   BasisPoints used;   // share that was measured busy
-  BasisPoints idle;   // not held by anybody
+  BasisPoints idle;   // not held by anybody of the runs
 };
 
 struct WorkEfficiency {
@@ -100,8 +101,11 @@ struct UnitCost {
   Money cost;                     // of the group
   std::optional<Money> per_unit;  // nothing where the value is zero
 };
-// Cost per unit and group: `costs` by the group's name. Sorted by group and name.
+// Cost per unit and group: `costs` by the group's name. Sorted by group and name. A group with
+// figures and no cost is there with a cost of zero; one that cost and has no figure, with no name
+// and no value. Requires costs of one currency.
 std::vector<UnitCost> unit_costs(const std::vector<BusinessFigure>& figures,
-                                 const std::map<std::string, Money>& costs, const Period& period);
+                                 const std::map<std::string, Money>& costs, const Period& period,
+                                 Currency currency);
 
 }  // namespace loam::billing

@@ -26,6 +26,19 @@ struct FocusColumn {
 // Every column of 1.4, by name.
 std::span<const FocusColumn> focus_columns();
 
+// A quantity as a decimal: units / 10^places.
+struct FocusQuantity {
+  Int128 units = 0;
+  int places = Money::decimals;
+
+  FocusQuantity(Int128 given, int given_places = Money::decimals)
+      : units(given), places(given_places) {}
+  // quantity / scale at as many places as an Int128 holds for any bill: price times quantity then
+  // rounds to what was billed. Requires scale > 0 and less than 10^14 whole units.
+  static FocusQuantity of(Int128 quantity, Int128 scale);
+  friend bool operator==(const FocusQuantity&, const FocusQuantity&) = default;
+};
+
 // One charge as FOCUS tells it. Absent optionals are null.
 struct FocusRow {
   // Who sells, who pays.
@@ -56,25 +69,28 @@ struct FocusRow {
   std::optional<std::string> commitment_status;    // Used, Unused
   std::optional<std::string> commitment_type;      // Reserved, Subscription
   std::optional<std::string> commitment_unit;
-  std::optional<Int128> commitment_quantity;
+  std::optional<FocusQuantity> commitment_quantity;
   std::optional<std::string> reservation_id;
   std::optional<std::string> reservation_status;  // Used, Unused
   std::optional<std::string> allocated_method_id;
   std::optional<std::string> allocated_resource_id;
   std::vector<std::pair<std::string, std::string>> tags;
-  // How much; quantities at 12 decimals, as Money has them.
+  // How much.
   Money billed;
   Money effective;
   std::optional<Money> list_unit_price;
-  std::optional<Money> contracted_unit_price;
-  std::optional<Int128> pricing_quantity;
+  BasisPoints discount;  // off it: the contracted unit price is what is left, exactly
+  std::optional<FocusQuantity> pricing_quantity;
   std::optional<std::string> pricing_unit;
-  std::optional<Int128> consumed_quantity;
+  std::optional<FocusQuantity> consumed_quantity;
   std::optional<std::string> consumed_unit;
+  // A column of our own: what the rows of this invoice add up to, where all of them are in the
+  // file.
+  std::optional<Money> invoice_total;
 };
 
-// A row for a rated charge on demand or on spot: billed as used. Quantities are rounded to 12
-// decimals; ListCost and ContractedCost are the exact products of what is printed.
+// A row for a rated charge on demand or on spot: billed as used. ListCost and ContractedCost are
+// the exact products of what is printed.
 FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granularity);
 // The three kinds of row of a commitment: its purchase (billed, not effective), what usage it
 // covers and what stays unused (effective, not billed). Effective costs of the last two add up to
@@ -85,6 +101,15 @@ FocusRow focus_covered(const std::string& commitment, const std::string& type, M
                        Int128 quantity, const std::string& unit, Period period);
 FocusRow focus_unused(const std::string& commitment, const std::string& type, Money effective,
                       Int128 quantity, const std::string& unit, Period period);
+
+// A tax of an invoice, or of a credit note where it is below zero, over the invoice's period.
+FocusRow focus_tax(const std::string& name, const std::string& percent, Money amount,
+                   const std::string& invoice, Period period);
+// What an invoice's lines were rounded by to be payable.
+FocusRow focus_rounding(Money amount, const std::string& invoice, Period period);
+// What a credit note gives back of an invoice, before tax: `amount` below zero.
+FocusRow focus_credit_note(const std::string& note, const std::string& reason, Money amount,
+                           const std::string& invoice, Period period);
 
 // The columns that rows are written with, in order: CSV head line, and rows. Null is NULL.
 std::string focus_csv_head();
@@ -105,8 +130,9 @@ struct FocusReport {
 };
 // Checks a CSV file (its first line the head) or JSON lines (begins with '{'): columns, types,
 // nullability, allowed values, what columns of a row demand of each other, and sums between rows: a
-// commitment's purchases against what was used and unused of it. An error where the text is
-// neither.
+// commitment's purchases against what was used and unused of it; an invoice's rows against its
+// total (x_InvoiceTotal, where the file has it), and its credit notes against that total. An error
+// where the text is neither.
 Result<FocusReport> validate_focus(std::string_view text);
 
 // A flat JSON object's members: text for strings, the literal for numbers and true/false, nothing

@@ -132,6 +132,7 @@ class Checker {
   }
 
   FocusReport done() {
+    for (const auto& [id, sum] : invoices_) check_invoice(id, sum);
     for (const auto& [id, sum] : commitments_) {
       if (sum.whole() && !equal(sum.billed, sum.effective))
         fault(0, "CommitmentDiscountId",
@@ -270,7 +271,31 @@ class Checker {
     }
   }
 
+  // A credit note's rows correct an invoice; a charge that was told late is a correction on it.
+  void add_invoice_sums() {
+    const Value id = value("InvoiceId");
+    if (!id) {
+      if (value("InvoiceDetailId")) fault_here("InvoiceDetailId", "is set without InvoiceId");
+      return;
+    }
+    InvoiceSum& sum = invoices_[*id];
+    const std::string currency = value("BillingCurrency").value_or("");
+    if (sum.currency.empty()) sum.currency = currency;
+    if (sum.currency != currency)
+      fault_here("BillingCurrency", "of '" + *id + "' is " + sum.currency + " in another row");
+    const bool note = is("ChargeClass", "Correction") &&
+                      (is("ChargeCategory", "Credit") || is("ChargeCategory", "Tax"));
+    if (const auto billed = number("BilledCost"))
+      (note ? sum.given_back : sum.billed) = (note ? sum.given_back : sum.billed) + *billed;
+    const auto total = number("x_InvoiceTotal");
+    if (!total) return;
+    if (sum.total && !equal(*sum.total, *total))
+      fault_here("x_InvoiceTotal", "of '" + *id + "' is another one in another row");
+    sum.total = total;
+  }
+
   void add_sums() {
+    add_invoice_sums();
     const Value id = value("CommitmentDiscountId");
     if (!id) return;
     Sum& sum = commitments_[*id];
@@ -299,7 +324,23 @@ class Checker {
     bool whole() const { return purchases && bought_until <= told_until; }
   };
 
+  struct InvoiceSum {
+    std::string currency;
+    Decimal billed;
+    Decimal given_back;  // by credit notes: below zero
+    std::optional<Decimal> total;
+  };
+  void check_invoice(const std::string& id, const InvoiceSum& sum) {
+    if (!sum.total) return;  // not all of it is in the file
+    if (!equal(sum.billed, *sum.total))
+      fault(0, "InvoiceId", "'" + id + "': its rows do not add up to its total");
+    const Decimal left = *sum.total + sum.given_back;
+    if (left.digits < 0)
+      fault(0, "InvoiceId", "'" + id + "': its credit notes give back more than its total");
+  }
+
   FocusReport report_;
+  std::map<std::string, InvoiceSum> invoices_;
   const std::map<std::string, Value>* values_ = nullptr;
   std::map<std::string, Sum> commitments_;
 };

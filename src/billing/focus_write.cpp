@@ -4,6 +4,7 @@
 
 #include "billing/csv.hpp"
 #include "billing/focus.hpp"
+#include "billing/record_parts.hpp"
 
 namespace loam::billing {
 namespace {
@@ -11,49 +12,60 @@ namespace {
 using Value = std::optional<std::string>;
 using Type = FocusColumn::Type;
 
-Int128 at_twelve_decimals(Int128 quantity, Int128 scale) {
-  return Money(quantity, Currency())
-      .times_ratio(Money::units_per_one, scale, Rounding::half_even)
-      .units();
+using Wide = boost::multiprecision::int512_t;
+
+// An exact decimal: digits / 10^places.
+struct Exact {
+  Wide digits;
+  std::size_t places = 0;
+
+  Exact times(const Exact& other) const { return {digits * other.digits, places + other.places}; }
+  std::string text() const {
+    const bool negative = digits < 0;
+    std::string whole = (negative ? Wide(-digits) : digits).str();
+    if (whole.size() <= places) whole.insert(0, places + 1 - whole.size(), '0');
+    std::string part = whole.substr(whole.size() - places);
+    part.erase(part.find_last_not_of('0') + 1);
+    const std::string sign = negative ? "-" : "";
+    whole.resize(whole.size() - places);
+    return part.empty() ? sign + whole : sign + whole + "." + part;
+  }
+};
+
+Exact exact(Money amount) {
+  return {Wide(amount.units()), static_cast<std::size_t>(Money::decimals)};
+}
+Exact exact(const FocusQuantity& quantity) {
+  return {Wide(quantity.units), static_cast<std::size_t>(quantity.places)};
 }
 
-std::string decimal(Int128 twelve_decimals) {
-  return amount_text(Money(twelve_decimals, Currency()));
-}
-
-// The exact product of two numbers of 12 decimals each.
-std::string product(Int128 a, Int128 b) {
-  using Wide = boost::multiprecision::int256_t;
-  Wide exact = Wide(a) * Wide(b);
-  const bool negative = exact < 0;
-  if (negative) exact = -exact;
-  std::string digits = exact.str();
-  constexpr std::size_t places = 2 * Money::decimals;
-  if (digits.size() <= places) digits.insert(0, places + 1 - digits.size(), '0');
-  std::string part = digits.substr(digits.size() - places);
-  part.erase(part.find_last_not_of('0') + 1);
-  const std::string text = (negative ? "-" : "") + digits.substr(0, digits.size() - places);
-  return part.empty() ? text : text + "." + part;
+// The list price less the discount.
+std::optional<Exact> contracted_price(const FocusRow& row) {
+  if (!row.list_unit_price) return std::nullopt;
+  constexpr std::int64_t whole = 10'000;
+  constexpr std::size_t whole_places = 4;
+  return exact(*row.list_unit_price).times({Wide(whole - row.discount.value), whole_places});
 }
 
 // FOCUS counts whole seconds: a period begins with its first one and ends after its last one.
 std::string start_text(Instant instant) {
   return to_text(Instant{instant.ms - ((instant.ms % 1000) + 1000) % 1000});
 }
-std::string end_text(Instant instant) {
-  return start_text(instant + Duration{999});
+std::string end_text(const Period& period) {
+  const std::string end = start_text(period.to + Duration{999});
+  return end > start_text(period.from) ? end : start_text(period.from + Duration{1000});
 }
 
-std::string cost_of(const std::optional<Money>& price, const std::optional<Int128>& quantity,
+std::string cost_of(const std::optional<Exact>& price, const std::optional<FocusQuantity>& quantity,
                     Money otherwise) {
-  return price && quantity ? product(price->units(), *quantity) : amount_text(otherwise);
+  return price && quantity ? price->times(exact(*quantity)).text() : amount_text(otherwise);
 }
 
 Value money_text(const std::optional<Money>& amount) {
   return amount ? Value(amount_text(*amount)) : std::nullopt;
 }
-Value quantity_text(const std::optional<Int128>& quantity) {
-  return quantity ? Value(decimal(*quantity)) : std::nullopt;
+Value quantity_text(const std::optional<FocusQuantity>& quantity) {
+  return quantity ? Value(exact(*quantity).text()) : std::nullopt;
 }
 
 Value tags_json(const FocusRow& row) {
@@ -72,14 +84,16 @@ struct Cell {
 
 std::vector<Cell> money_cells(const FocusRow& row) {
   const Money list = row.category == "Usage" ? row.effective : row.billed;
+  const auto list_price =
+      row.list_unit_price ? std::optional(exact(*row.list_unit_price)) : std::nullopt;
+  const auto contracted = contracted_price(row);
   return {
       {"BilledCost", Type::decimal, amount_text(row.billed)},
       {"EffectiveCost", Type::decimal, amount_text(row.effective)},
-      {"ListCost", Type::decimal, cost_of(row.list_unit_price, row.pricing_quantity, list)},
-      {"ContractedCost", Type::decimal,
-       cost_of(row.contracted_unit_price, row.pricing_quantity, list)},
+      {"ListCost", Type::decimal, cost_of(list_price, row.pricing_quantity, list)},
+      {"ContractedCost", Type::decimal, cost_of(contracted, row.pricing_quantity, list)},
       {"ListUnitPrice", Type::decimal, money_text(row.list_unit_price)},
-      {"ContractedUnitPrice", Type::decimal, money_text(row.contracted_unit_price)},
+      {"ContractedUnitPrice", Type::decimal, contracted ? Value(contracted->text()) : Value()},
       {"PricingQuantity", Type::decimal, quantity_text(row.pricing_quantity)},
       {"PricingUnit", Type::string, row.pricing_unit},
       {"ConsumedQuantity", Type::decimal, quantity_text(row.consumed_quantity)},
@@ -94,7 +108,7 @@ std::vector<Cell> party_cells(const FocusRow& row) {
       {"BillingAccountName", Type::string, name},
       {"BillingCurrency", Type::string, std::string(row.billed.currency().code())},
       {"BillingPeriodStart", Type::instant, start_text(row.billing_period.from)},
-      {"BillingPeriodEnd", Type::instant, end_text(row.billing_period.to)},
+      {"BillingPeriodEnd", Type::instant, end_text(row.billing_period)},
       {"SubAccountId", Type::string, row.sub_account_id},
       {"SubAccountName", Type::string, row.sub_account_id},
       {"InvoiceId", Type::string, row.invoice_id},
@@ -113,7 +127,7 @@ std::vector<Cell> charge_cells(const FocusRow& row) {
       {"ChargeDescription", Type::string, description},
       {"ChargeFrequency", Type::string, row.frequency},
       {"ChargePeriodStart", Type::instant, start_text(row.charge_period.from)},
-      {"ChargePeriodEnd", Type::instant, end_text(row.charge_period.to)},
+      {"ChargePeriodEnd", Type::instant, end_text(row.charge_period)},
       {"PricingCategory", Type::string, row.pricing_category},
       {"ServiceCategory", Type::string, "AI and Machine Learning"},
       {"ServiceSubcategory", Type::string, "Other (AI and Machine Learning)"},
@@ -151,6 +165,8 @@ std::vector<Cell> cells_of(const FocusRow& row) {
   for (auto* part : {charge_cells, money_cells, right_cells}) {
     for (Cell& cell : part(row)) all.push_back(std::move(cell));
   }
+  // Columns of one's own come last.
+  all.push_back({"x_InvoiceTotal", Type::decimal, money_text(row.invoice_total)});
   return all;
 }
 
@@ -165,7 +181,50 @@ FocusRow commitment_row(const std::string& commitment, const std::string& type, 
   return row;
 }
 
+FocusRow document_row(const char* category, Money amount, const std::string& invoice,
+                      Period period) {
+  FocusRow row;
+  row.category = category;
+  row.frequency = "One-Time";
+  row.invoice_id = invoice;
+  row.charge_period = row.billing_period = period;
+  row.billed = row.effective = amount;
+  return row;
+}
+
 }  // namespace
+
+FocusQuantity FocusQuantity::of(Int128 quantity, Int128 scale) {
+  constexpr int most_places = 24;
+  Wide units = Wide(quantity);
+  for (int i = 0; i < most_places; ++i) units *= 10;
+  const bool negative = units < 0;
+  if (negative) units = -units;
+  const Wide rounded = (units + Wide(scale) / 2) / Wide(scale);
+  const auto whole = static_cast<Int128>(rounded);
+  return {negative ? -whole : whole, most_places};
+}
+
+FocusRow focus_tax(const std::string& name, const std::string& percent, Money amount,
+                   const std::string& invoice, Period period) {
+  FocusRow row = document_row("Tax", amount, invoice, period);
+  row.description = name + " " + percent + " %";
+  return row;
+}
+
+FocusRow focus_rounding(Money amount, const std::string& invoice, Period period) {
+  FocusRow row = document_row("Adjustment", amount, invoice, period);
+  row.description = "rounded to be payable";
+  return row;
+}
+
+FocusRow focus_credit_note(const std::string& note, const std::string& reason, Money amount,
+                           const std::string& invoice, Period period) {
+  FocusRow row = document_row("Credit", amount, invoice, period);
+  row.correction = true;
+  row.description = note + ": " + reason;
+  return row;
+}
 
 FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granularity) {
   FocusRow row;
@@ -183,12 +242,10 @@ FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granu
   row.sku_price_id = charge.card.text() + "/" + model + "/" + std::to_string(charge.window) + "/" +
                      std::to_string(charge.tier);
   row.billed = row.effective = charge.net;
-  row.list_unit_price = row.contracted_unit_price = charge.unit_price;
+  row.list_unit_price = charge.unit_price;
   // A tenant's discount is what it negotiated.
-  if (charge.list.units() > 0)
-    row.contracted_unit_price =
-        charge.unit_price.times_ratio(charge.net.units(), charge.list.units(), Rounding::half_even);
-  row.pricing_quantity = row.consumed_quantity = at_twelve_decimals(charge.quantity, scale);
+  row.discount = discount_of(charge.list, charge.net).value_or(BasisPoints{0});
+  row.pricing_quantity = row.consumed_quantity = FocusQuantity::of(charge.quantity, scale);
   row.pricing_unit = row.consumed_unit = unit_of(charge.meter, granularity);
   row.tags.emplace_back("environment", usage.who.environment);
   if (!usage.who.model.empty()) row.tags.emplace_back("model", usage.who.model);

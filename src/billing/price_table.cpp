@@ -53,7 +53,8 @@ Result<void> check_tiers(const Price& price, Currency currency) {
     const bool rises = last < 0 ? tier.above_milli_ce_hours == 0 : tier.above_milli_ce_hours > last;
     if (!rises) {
       return invalid("the tiers of " + words_of(price) + " leave a gap: they go from " +
-                         std::to_string(last) + " to " + std::to_string(tier.above_milli_ce_hours),
+                         (last < 0 ? "nothing" : decimal_text(last, 3)) + " to " +
+                         decimal_text(tier.above_milli_ce_hours, 3) + " CE-hours",
                      "begin at 0 and rise");
     }
     last = tier.above_milli_ce_hours;
@@ -68,8 +69,8 @@ Result<void> check_tiers(const Price& price, Currency currency) {
 
 Result<void> check_share(BasisPoints share, const std::string& what) {
   if (share.value >= 0 && share.value <= whole_bp) return {};
-  return invalid(what + " of " + std::to_string(share.value) + " basis points is out of range",
-                 "use 0 to 10000");
+  return invalid(what + " of " + decimal_text(share.value, 2) + " % is out of range",
+                 "use 0 % to 100 %");
 }
 
 Result<void> check_services(const ServiceRates& services, Currency currency) {
@@ -88,17 +89,18 @@ Result<void> check_shares(const PriceTerms& terms) {
     LOAM_CHECK(check_share(discount.off, "the discount '" + discount.name + "'"));
   for (const Tax& tax : terms.taxes) {
     if (tax.name.empty() || tax.parts_per_million < 0 || tax.parts_per_million > whole_ppm) {
-      return invalid("the tax '" + tax.name + "' of " + std::to_string(tax.parts_per_million) +
-                         " parts per million is out of range",
-                     "name it and use 0 to 1000000");
+      return invalid("the tax '" + tax.name + "' of " + decimal_text(tax.parts_per_million, 4) +
+                         " % is out of range",
+                     "name it and use 0 % to 100 %");
     }
   }
   LOAM_CHECK(check_share(terms.reservation_unused, "reservation_unused"));
   LOAM_CHECK(check_share(terms.spot.ceiling, "the spot ceiling"));
   if (terms.spot.floor.value < spot_floor_min_bp || terms.spot.floor > terms.spot.ceiling) {
-    return invalid("a spot floor of " + std::to_string(terms.spot.floor.value) +
-                       " basis points is out of range",
-                   "use 1500 (15 % of on demand) up to the ceiling");
+    return invalid(
+        "a spot floor of " + decimal_text(terms.spot.floor.value, 2) + " % is out of range",
+        "use 15 % of on demand up to the ceiling, " + decimal_text(terms.spot.ceiling.value, 2) +
+            " %");
   }
   return {};
 }

@@ -13,6 +13,8 @@ Result<InvoiceRow> read_invoice(const Statement& statement) {
   row.invoice.from = columns.instant();
   row.invoice.to = columns.instant();
   row.issued_at = columns.instant();
+  row.sequence = static_cast<std::uint64_t>(columns.integer());
+  row.usage_upto = columns.id<UsageId>();
   row.invoice.subtotal = columns.money(row.invoice.currency);
   row.invoice.total = columns.money(row.invoice.currency);
   LOAM_CHECK(columns.done("invoice " + row.invoice.id.text()));
@@ -85,7 +87,7 @@ Result<std::vector<InvoiceRow>> Queries::invoices(const InvoiceFilter& filter) {
   };
   LOAM_TRY(database, Borrowed::take(*this));
   LOAM_TRY(query, database->prepare(
-                      "SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, "
+                      "SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, seq, usage_upto, "
                       "subtotal, total FROM invoices WHERE (?1 IS NULL OR tenant_id = ?1) AND "
                       "(?2 IS NULL OR id < ?2) AND (?3 IS NULL OR id = ?3) "
                       "ORDER BY id DESC LIMIT ?4"));
@@ -117,11 +119,12 @@ Result<std::vector<InvoiceRow>> Queries::invoices(const InvoiceFilter& filter) {
 
 Result<std::vector<AdjustmentRow>> Queries::adjustments(TenantId tenant, Instant from, Instant to) {
   LOAM_TRY(database, Borrowed::take(*this));
-  LOAM_TRY(query, database->prepare(
-                      "SELECT from_ms, to_ms, commitment_id, lease_id, kind, project, environment, "
-                      "model, purchase_model, tariff, price_window, rate_card_id, currency, "
-                      "unit_price, milli_ce_ms, list, net FROM adjustments WHERE tenant_id = ? AND "
-                      "from_ms >= ? AND from_ms < ? ORDER BY from_ms, seq, position"));
+  LOAM_TRY(query,
+           database->prepare(
+               "SELECT from_ms, to_ms, commitment_id, lease_id, kind, project, environment, "
+               "model, purchase_model, tariff, price_window, rate_card_id, currency, "
+               "unit_price, milli_ce_ms, list, net, seq FROM adjustments WHERE tenant_id = ? AND "
+               "from_ms >= ? AND from_ms < ? ORDER BY from_ms, seq, position"));
   query.bind_all(number(tenant), from.ms, to.ms);
   return read_all(query, [](const Statement& statement) -> Result<AdjustmentRow> {
     Columns columns(statement);
@@ -144,18 +147,26 @@ Result<std::vector<AdjustmentRow>> Queries::adjustments(TenantId tenant, Instant
     row.line.milli_ce_ms = columns.integer();
     row.line.list = columns.money(currency);
     row.line.net = columns.money(currency);
+    row.sequence = static_cast<std::uint64_t>(columns.integer());
     LOAM_CHECK(columns.done("an adjustment"));
     return row;
   });
 }
 
-Result<std::vector<CreditNoteRow>> Queries::credit_notes(InvoiceId invoice) {
+Result<std::vector<CreditNoteRow>> Queries::credit_notes(const CreditNoteFilter& filter) {
+  const auto optional_number = [](auto id) {
+    return id.valid() ? std::optional(number(id)) : std::optional<std::int64_t>();
+  };
   LOAM_TRY(database, Borrowed::take(*this));
   LOAM_TRY(query, database->prepare(
-                      "SELECT id, invoice_id, tenant_id, currency, issued_ms, net, tax, total, "
-                      "reason FROM credit_notes WHERE invoice_id = ? ORDER BY id"));
-  query.bind_all(number(invoice));
-  return read_all(query, [](const Statement& statement) -> Result<CreditNoteRow> {
+                      "SELECT id, invoice_id, tenant_id, currency, issued_ms, net, total, "
+                      "reason FROM credit_notes WHERE (?1 IS NULL OR tenant_id = ?1) AND (?2 IS "
+                      "NULL OR invoice_id = ?2) AND (?3 IS NULL OR id = ?3) ORDER BY id"));
+  query.bind_all(optional_number(filter.tenant), optional_number(filter.invoice),
+                 optional_number(filter.only));
+  LOAM_TRY(taxes, database->prepare("SELECT name, parts_per_million, base, amount FROM "
+                                    "credit_note_taxes WHERE note_id = ? ORDER BY position"));
+  return read_all(query, [&](const Statement& statement) -> Result<CreditNoteRow> {
     Columns columns(statement);
     CreditNoteRow row;
     row.note.id = columns.id<CreditNoteId>();
@@ -164,11 +175,36 @@ Result<std::vector<CreditNoteRow>> Queries::credit_notes(InvoiceId invoice) {
     const Currency currency = row.note.currency = columns.currency();
     row.issued_at = columns.instant();
     row.note.net = columns.money(currency);
-    const Money tax = columns.money(currency);
-    if (!tax.is_zero()) row.note.taxes = {{"tax", 0, row.note.net, tax}};
     row.note.total = columns.money(currency);
     row.note.reason = columns.text();
     LOAM_CHECK(columns.done("credit note " + row.note.id.text()));
+    taxes.bind_all(number(row.note.id));
+    LOAM_TRY(taxed, read_all(taxes, [&](const Statement& tax) { return read_tax(tax, currency); }));
+    row.note.taxes = std::move(taxed);
+    taxes.reset();
+    return row;
+  });
+}
+
+Result<std::vector<SpotPriceRow>> Queries::spot_prices(Currency currency, Instant from, Instant to,
+                                                       std::int64_t limit) {
+  if (limit < 1 || limit > page_max)
+    return invalid("a page of " + std::to_string(limit) + " prices", "ask for 1 to 1000");
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query, database->prepare(
+                      "SELECT from_ms, price, supply_milli_ce, demand_milli_ce FROM spot_prices "
+                      "WHERE currency = ?1 AND from_ms < ?3 AND from_ms >= coalesce((SELECT "
+                      "max(from_ms) FROM spot_prices WHERE currency = ?1 AND from_ms <= ?2), ?2) "
+                      "ORDER BY from_ms DESC LIMIT ?4"));
+  query.bind_all(currency.code(), from.ms, to.ms, limit);
+  return read_all(query, [&](const Statement& statement) -> Result<SpotPriceRow> {
+    Columns columns(statement);
+    SpotPriceRow row;
+    row.from = columns.instant();
+    row.price = columns.money(currency);
+    row.supply = columns.quantity<MilliCeUnit>();
+    row.demand = columns.quantity<MilliCeUnit>();
+    LOAM_CHECK(columns.done("a spot price"));
     return row;
   });
 }

@@ -91,6 +91,7 @@ CREATE TABLE tasks(
   list TEXT NOT NULL,
   discount TEXT NOT NULL,
   net TEXT NOT NULL,
+  tax TEXT NOT NULL,
   submitted_by TEXT NOT NULL,
   accepted_seq INTEGER NOT NULL
 ) STRICT;
@@ -184,6 +185,8 @@ CREATE TABLE invoices(
   from_ms INTEGER NOT NULL,
   to_ms INTEGER NOT NULL,
   issued_ms INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  usage_upto INTEGER NOT NULL,
   subtotal TEXT NOT NULL,
   total TEXT NOT NULL
 ) STRICT;
@@ -231,6 +234,17 @@ CREATE TABLE credit_notes(
   reason TEXT NOT NULL
 ) STRICT;
 CREATE INDEX credit_notes_by_invoice ON credit_notes(invoice_id);
+CREATE INDEX credit_notes_by_tenant ON credit_notes(tenant_id);
+
+CREATE TABLE credit_note_taxes(
+  note_id INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  parts_per_million INTEGER NOT NULL,
+  base TEXT NOT NULL,
+  amount TEXT NOT NULL,
+  PRIMARY KEY(note_id, position)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE commitments(
   id INTEGER PRIMARY KEY,
@@ -319,7 +333,7 @@ SELECT 't' || t.id AS task, n.name AS tenant, t.name, t.state, t.outcome, t.exit
        @t.submitted@ AS submitted, @t.started@ AS started, @t.finished@ AS finished,
        t.limit_ms / 1000.0 AS limit_s, t.asked_milli_ce / 1000.0 AS ce,
        t.asked_milli_device / 1000.0 AS share, t.attempts, t.run_ms / 1000.0 AS run_s,
-       t.billed_ms / 1000.0 AS billed_s, t.net, t.currency, t.submitted_by
+       t.billed_ms / 1000.0 AS billed_s, t.net, t.tax, t.currency, t.submitted_by
 FROM tasks t JOIN tenants n ON n.id = t.tenant_id;
 
 CREATE VIEW v_leases AS
@@ -345,7 +359,7 @@ FROM usage u JOIN tenants n ON n.id = u.tenant_id;
 CREATE VIEW v_bill AS
 SELECT n.name AS tenant, 't' || t.id AS task, t.name, t.project, t.environment, t.model,
        t.run_ms / 1000.0 AS run_s, t.billed_ms / 1000.0 AS billed_s, t.list, t.discount, t.net,
-       t.currency
+       t.tax, t.currency
 FROM tasks t JOIN tenants n ON n.id = t.tenant_id WHERE t.billed_ms > 0;
 
 CREATE VIEW v_transactions AS
@@ -379,6 +393,7 @@ constexpr ProjectionTable tables[] = {
     {"invoice_lines", "invoice_id, position"},
     {"invoice_taxes", "invoice_id, position"},
     {"credit_notes", "id"},
+    {"credit_note_taxes", "note_id, position"},
     {"commitments", "id"},
     {"adjustments", "seq, position"},
     {"spot_prices", "currency, from_ms"},

@@ -1,7 +1,9 @@
 #include "store/projector.hpp"
 
 #include <boost/describe/enum_to_string.hpp>
+#include <map>
 
+#include "billing/lease_rating.hpp"
 #include "billing/price_table.hpp"
 #include "store/schema.hpp"
 
@@ -53,7 +55,7 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   X(insert_task,                                                                                   \
     "INSERT INTO tasks VALUES(?1,?2,?3,'waiting','none',NULL,'',?4,?5,?6,?7,?8,?9,?10,?11,?12,"    \
     "?13,?14,?15,NULL,NULL,NULL,0,0,0,(SELECT currency FROM tenants WHERE id=?2),'0','0','0',"     \
-    "?16,?17)")                                                                                    \
+    "'0',?16,?17)")                                                                                \
   X(grant_task, "UPDATE tasks SET state='starting', lease_id=?2, attempts=?3 WHERE id=?1")         \
   X(start_task,                                                                                    \
     "UPDATE tasks SET state=CASE WHEN state='starting' AND NOT EXISTS(SELECT 1 FROM leases l "     \
@@ -64,7 +66,8 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
     "UPDATE tasks SET state='stopping' WHERE id=(SELECT task_id FROM leases WHERE id=?1)")         \
   X(rate_task,                                                                                     \
     "UPDATE tasks SET billed_ms=billed_ms+?3, list=money_add(list,?4), "                           \
-    "discount=money_add(discount,?5), net=money_add(net,?6) WHERE id=?1 AND currency=?2")          \
+    "discount=money_add(discount,?5), net=money_add(net,?6), tax=money_add(tax,?7) "               \
+    "WHERE id=?1 AND currency=?2")                                                                 \
   X(end_task,                                                                                      \
     "UPDATE tasks SET run_ms=run_ms+(SELECT coalesce(?2-started_ms, 0) FROM leases WHERE id=?1) "  \
     "WHERE id=(SELECT task_id FROM leases WHERE id=?1)")                                           \
@@ -86,10 +89,14 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   X(insert_usage, "INSERT INTO usage VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")         \
   X(insert_transaction, "INSERT INTO transactions VALUES(?,?,?,?,?,?)")                            \
   X(insert_posting, "INSERT INTO postings VALUES(?,?,?,?,?,?,?)")                                  \
-  X(insert_invoice, "INSERT INTO invoices VALUES(?,?,?,?,?,?,?,?)")                                \
+  X(insert_invoice,                                                                                \
+    "INSERT INTO invoices VALUES(?,?,?,?,?,?,?,"                                                   \
+    "(SELECT coalesce(max(id), 0) FROM usage),?,?)")                                               \
+  X(card_terms, "SELECT terms FROM rate_cards WHERE id=?")                                         \
   X(insert_line, "INSERT INTO invoice_lines VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")              \
   X(insert_tax, "INSERT INTO invoice_taxes VALUES(?,?,?,?,?,?)")                                   \
   X(insert_note, "INSERT INTO credit_notes VALUES(?,?,?,?,?,?,?,?,?)")                             \
+  X(insert_note_tax, "INSERT INTO credit_note_taxes VALUES(?,?,?,?,?,?)")                          \
   X(insert_commitment, "INSERT INTO commitments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,NULL,'')")    \
   X(charge_commitment, "UPDATE commitments SET fees_charged=?2 WHERE id=?1")                       \
   X(end_commitment, "UPDATE commitments SET ended_ms=?2, reason=?3 WHERE id=?1")                   \
@@ -247,9 +254,28 @@ struct Projector::Statements {
         std::string_view(r.window), r.billed.ms, r.tasks, r.tier_month, r.net.currency().code(),
         std::string_view(unit_price), std::string_view(list), std::string_view(discount),
         std::string_view(net), r.list_residue, r.net_residue));
+    LOAM_TRY(taxed, tax_of(r));
+    const std::string tax = amount_text(taxed);
     return update(rate_task, r.task.text() + " in " + std::string(r.net.currency().code()),
                   number(r.task), r.net.currency().code(), r.length().ms, std::string_view(list),
-                  std::string_view(discount), std::string_view(net));
+                  std::string_view(discount), std::string_view(net), std::string_view(tax));
+  }
+
+  // As it was charged: by the taxes of the card that priced the record.
+  Result<Money> tax_of(const UsageRecord& record) {
+    auto known = taxed_by.find(record.card);
+    if (known == taxed_by.end()) {
+      PriceTerms terms;
+      card_terms.bind_all(number(record.card));
+      LOAM_TRY(there, card_terms.step());
+      if (there) {
+        LOAM_TRY(read, billing::read_price_terms(card_terms.text(0)));
+        terms.taxes = std::move(read.taxes);
+      }
+      card_terms.reset();
+      known = taxed_by.emplace(record.card, std::move(terms)).first;
+    }
+    return billing::tax_on(known->second, record.net);
   }
 
   Result<void> on(const Record&, const LeaseEnded& e) {
@@ -280,6 +306,7 @@ struct Projector::Statements {
     const std::string total = amount_text(invoice.total);
     LOAM_CHECK(insert_invoice.run(number(invoice.id), number(invoice.tenant),
                                   invoice.currency.code(), invoice.from, invoice.to, record.at,
+                                  static_cast<std::int64_t>(record.sequence),
                                   std::string_view(subtotal), std::string_view(total)));
     std::int64_t position = 0;
     for (const InvoiceLine& line : invoice.lines) {
@@ -310,10 +337,19 @@ struct Projector::Statements {
     const std::string net = amount_text(note.net);
     const std::string tax = amount_text(note.total - note.net);
     const std::string total = amount_text(note.total);
-    return insert_note.run(number(note.id), number(note.invoice), number(note.tenant),
-                           note.currency.code(), record.at, std::string_view(net),
-                           std::string_view(tax), std::string_view(total),
-                           std::string_view(note.reason));
+    LOAM_CHECK(insert_note.run(number(note.id), number(note.invoice), number(note.tenant),
+                               note.currency.code(), record.at, std::string_view(net),
+                               std::string_view(tax), std::string_view(total),
+                               std::string_view(note.reason)));
+    std::int64_t position = 0;
+    for (const TaxLine& line : note.taxes) {
+      const std::string base = amount_text(line.base);
+      const std::string amount = amount_text(line.amount);
+      LOAM_CHECK(insert_note_tax.run(number(note.id), ++position, std::string_view(line.name),
+                                     line.parts_per_million, std::string_view(base),
+                                     std::string_view(amount)));
+    }
+    return {};
   }
   Result<void> on(const Record& record, const SpotPriceMoved& e) {
     const std::string price = amount_text(e.price);
@@ -409,6 +445,7 @@ struct Projector::Statements {
   }
 
   Database& database;
+  std::map<RateCardId, PriceTerms> taxed_by;  // of cards, their taxes alone
 };
 
 Projector::Projector(std::unique_ptr<Statements> statements) : statements_(std::move(statements)) {}

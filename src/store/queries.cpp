@@ -1,6 +1,7 @@
 #include "store/queries.hpp"
 
 #include <boost/describe/enum_to_string.hpp>
+#include <limits>
 #include <map>
 
 #include "domain/event_codec.hpp"
@@ -19,7 +20,7 @@ constexpr std::string_view task_columns =
     "t.finished_ms, t.attempts, t.lease_id, "
     "(SELECT group_concat(dn.name || '/' || d.node_index, ', ') FROM slices s JOIN devices d ON "
     "d.id = s.device_id JOIN nodes dn ON dn.id = d.node_id WHERE s.lease_id = t.lease_id), "
-    "t.run_ms, t.billed_ms, t.currency, t.list, t.discount, t.net, t.submitted_by, "
+    "t.run_ms, t.billed_ms, t.currency, t.list, t.discount, t.net, t.tax, t.submitted_by, "
     "(SELECT l.isolation FROM leases l WHERE l.id = t.lease_id) "
     "FROM tasks t JOIN tenants n ON n.id = t.tenant_id ";
 
@@ -56,6 +57,7 @@ Result<TaskRow> read_task(const Statement& statement) {
   row.list = columns.money(currency);
   row.discount = columns.money(currency);
   row.net = columns.money(currency);
+  row.tax = columns.money(currency);
   row.submitted_by = columns.text();
   if (!columns.is_null()) row.isolation = columns.enumerator<Isolation>();
   LOAM_CHECK(columns.done("task " + row.id.text()));
@@ -458,17 +460,27 @@ Result<Bill> Queries::bill(TenantId tenant, Instant from, Instant to) {
 }
 
 Result<void> Queries::usage_between(TenantId tenant, Instant from, Instant to,
-                                    const std::function<void(const UsageRecord&)>& each) {
+                                    const EachUsage& each) {
+  constexpr std::int64_t longest_ms = Duration::hours(8 * 24).ms;
+  constexpr std::int64_t last_ms = std::numeric_limits<std::int64_t>::max();
   LOAM_TRY(database, Borrowed::take(*this));
-  LOAM_TRY(query, database->prepare("SELECT " + std::string(usage_columns) +
-                                    "WHERE u.tenant_id = ? AND u.from_ms >= ? AND "
-                                    "u.from_ms < ? ORDER BY u.id"));
-  query.bind_all(number(tenant), from.ms, to.ms);
+  // The first two bounds are for the index; records that take back run backwards.
+  LOAM_TRY(query,
+           database->prepare("SELECT " + std::string(usage_columns) +
+                             "WHERE u.tenant_id = ?1 AND u.from_ms >= ?2 AND u.from_ms < ?3 AND "
+                             "CASE WHEN u.from_ms = u.to_ms THEN u.from_ms >= ?4 AND u.from_ms < "
+                             "?5 ELSE max(u.from_ms, u.to_ms) > ?4 AND min(u.from_ms, u.to_ms) < "
+                             "?5 END ORDER BY u.id"));
+  query.bind_all(number(tenant), from.ms - longest_ms,
+                 to.ms > last_ms - longest_ms ? last_ms : to.ms + longest_ms, from.ms, to.ms);
   while (true) {
     LOAM_TRY(more, query.step());
     if (!more) return {};
     LOAM_TRY(record, read_usage(query));
-    each(record);
+    Columns isolation(query, isolation_column);
+    const auto given = isolation.enumerator<Isolation>();
+    LOAM_CHECK(isolation.done("lease " + record.lease.text()));
+    each(record, given);
   }
 }
 

@@ -47,6 +47,7 @@ struct TaskRow {
   Money list;
   Money discount;
   Money net;
+  Money tax;                           // as charged with it
   std::string submitted_by;            // "issuer:subject"
   std::optional<Isolation> isolation;  // as given to the last attempt; none before the first
 };
@@ -139,10 +140,24 @@ struct InvoiceFilter {
 struct InvoiceRow {
   Invoice invoice;
   Instant issued_at;
+  // What it could take in: usage up to this record, and adjustments before this journal row.
+  UsageId usage_upto;
+  std::uint64_t sequence = 0;
+};
+struct CreditNoteFilter {
+  TenantId tenant;    // none: of every tenant
+  InvoiceId invoice;  // none: of any
+  CreditNoteId only;  // just this one; none: any
 };
 struct CreditNoteRow {
-  CreditNote note;  // its taxes as one line, named "tax"
+  CreditNote note;
   Instant issued_at;
+};
+struct SpotPriceRow {
+  Instant from;
+  Money price;
+  MilliCe supply;
+  MilliCe demand;
 };
 struct BudgetNoticeRow {
   BudgetNotice notice;  // without channels
@@ -153,6 +168,7 @@ struct AdjustmentRow {
   CommitmentId commitment;
   LeaseId lease;
   AdjustmentLine line;
+  std::uint64_t sequence = 0;  // journal row that told it
 };
 struct TransactionRow {
   Transaction transaction;
@@ -178,13 +194,19 @@ class Queries {
 
   // Usage that begins in [from, to). A tenant without usage has an empty bill.
   Result<Bill> bill(TenantId tenant, Instant from, Instant to);
-  // Calls `each` for the tenant's usage that begins in [from, to), in order of ids.
-  Result<void> usage_between(TenantId tenant, Instant from, Instant to,
-                             const std::function<void(const UsageRecord&)>& each);
+  // Calls `each` for the tenant's usage that meets [from, to), with the isolation that its lease
+  // was given, in order of ids. A record without length is where it begins. Records of more than
+  // eight days may be left out: there are none.
+  using EachUsage = std::function<void(const UsageRecord&, Isolation)>;
+  Result<void> usage_between(TenantId tenant, Instant from, Instant to, const EachUsage& each);
   // What was charged or given back besides, for times that begin in [from, to), in order of time.
   Result<std::vector<AdjustmentRow>> adjustments(TenantId tenant, Instant from, Instant to);
-  Result<std::vector<InvoiceRow>> invoices(const InvoiceFilter& filter);  // newest first
-  Result<std::vector<CreditNoteRow>> credit_notes(InvoiceId invoice);     // oldest first
+  Result<std::vector<InvoiceRow>> invoices(const InvoiceFilter& filter);            // newest first
+  Result<std::vector<CreditNoteRow>> credit_notes(const CreditNoteFilter& filter);  // oldest first
+  // Newest first, at most `limit` (1 … 1000): prices that began before `to`, back to the one that
+  // held at `from`.
+  Result<std::vector<SpotPriceRow>> spot_prices(Currency currency, Instant from, Instant to,
+                                                std::int64_t limit);
   // Of one budget, newest first, at most `limit` (1 … 1000).
   Result<std::vector<BudgetNoticeRow>> budget_notices(const std::string& budget,
                                                       std::int64_t limit);

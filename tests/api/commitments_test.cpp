@@ -43,11 +43,12 @@ TEST_F(CommitmentTest, is_bought_seen_and_covers_what_runs) {
   daemon.run(StopTask{TaskId{99}});  // anything, so that time is looked at
   const auto bill = get("/v1/bill?tenant=acme").as<BillView>();
   ASSERT_EQ(bill.adjustments.size(), 2U);
-  EXPECT_EQ(bill.adjustments[0].kind, "fee");
-  EXPECT_EQ(bill.adjustments[0].commitment, "com-1");
-  EXPECT_EQ(bill.adjustments[0].net, "94.9");
-  EXPECT_EQ(bill.adjustments[1].kind, "covered");
-  EXPECT_EQ(bill.adjustments[1].project, "vision");
+  // In order of time: the hour began before the card did, and with it the commitment.
+  EXPECT_EQ(bill.adjustments[1].kind, "fee");
+  EXPECT_EQ(bill.adjustments[1].commitment, "com-1");
+  EXPECT_EQ(bill.adjustments[1].net, "94.9");
+  EXPECT_EQ(bill.adjustments[0].kind, "covered");
+  EXPECT_EQ(bill.adjustments[0].project, "vision");
   EXPECT_EQ(bill.lines.at(0).purchase_model, "on_demand");
   const auto invoice = post("/v1/invoices", R"({"tenant":"acme"})").as<InvoiceView>();
   EXPECT_EQ(invoice.total, bill.total.substr(0, invoice.total.size()));

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <boost/describe/enum_to_string.hpp>
 
+#include "billing/lease_rating.hpp"
+#include "billing/record_parts.hpp"
+
 namespace loam::api::testing {
 
 Result<void> MemoryJournal::append(std::span<const Record> fresh) {
@@ -117,11 +120,11 @@ Result<std::optional<TaskRecord>> FakeDaemon::task(TaskId id) {
   return found == tasks_.end() ? std::nullopt : std::optional(found->second);
 }
 
-Result<void> FakeDaemon::usage(TenantId tenant, Instant from, Instant to,
-                               const std::function<void(const UsageRecord&)>& each) {
+Result<void> FakeDaemon::usage(TenantId tenant, Instant from, Instant to, const EachUsage& each) {
   const std::lock_guard lock(mutex_);
   for (const UsageRecord& record : usage_) {
-    if (record.tenant == tenant && record.from >= from && record.from < to) each(record);
+    if (record.tenant == tenant && billing::part_in(record, {from, to}))
+      each(record, isolation_of_.at(record.lease));
   }
   return {};
 }
@@ -171,11 +174,28 @@ Result<std::optional<InvoiceRecord>> FakeDaemon::invoice(InvoiceId id) {
   return std::optional<InvoiceRecord>();
 }
 
-Result<std::vector<CreditNoteRecord>> FakeDaemon::credit_notes(InvoiceId invoice) {
+Result<std::vector<CreditNoteRecord>> FakeDaemon::credit_notes(const CreditNoteFilter& filter) {
   const std::lock_guard lock(mutex_);
   std::vector<CreditNoteRecord> found;
   for (const CreditNoteRecord& record : credit_notes_) {
-    if (record.note.invoice == invoice) found.push_back(record);
+    const CreditNote& note = record.note;
+    if ((!filter.tenant.valid() || note.tenant == filter.tenant) &&
+        (!filter.invoice.valid() || note.invoice == filter.invoice) &&
+        (!filter.only.valid() || note.id == filter.only))
+      found.push_back(record);
+  }
+  return found;
+}
+
+Result<std::vector<SpotPriceRecord>> FakeDaemon::spot_prices(Currency currency, Instant from,
+                                                             Instant to, std::int64_t limit) {
+  const std::lock_guard lock(mutex_);
+  std::vector<SpotPriceRecord> found;
+  for (const SpotPriceRecord& record : spot_prices_) {
+    if (record.from >= to || record.price.currency() != currency) continue;
+    if (static_cast<std::int64_t>(found.size()) == limit) break;
+    found.push_back(record);
+    if (record.from <= from) break;
   }
   return found;
 }
@@ -253,6 +273,7 @@ void FakeDaemon::project(const Record& record) {
     tasks_[e->task] = task;
   } else if (const auto* e = std::get_if<LeaseGranted>(&record.event)) {
     task_of_[e->lease] = e->task;
+    isolation_of_[e->lease] = e->isolation;
     TaskRecord& task = tasks_.at(e->task);
     task.state = TaskState::starting;
     task.attempts = e->epoch.value;
@@ -261,6 +282,7 @@ void FakeDaemon::project(const Record& record) {
         e->slices, std::nullopt, std::nullopt,   Duration{0}};
   } else if (const auto* e = std::get_if<AttemptStarted>(&record.event)) {
     TaskRecord& task = with_lease(e->lease);
+    isolation_of_[e->lease] = e->isolation;
     task.state = TaskState::running;
     task.lease->started_at = e->started_at;
     if (!task.started_at) task.started_at = e->started_at;
@@ -272,6 +294,9 @@ void FakeDaemon::project(const Record& record) {
     task.billed_time += e->record.length();
     task.list += e->record.list;
     task.net += e->record.net;
+    read([&](const engine::State& state, Instant) {
+      task.tax += billing::tax_on(state.card(e->record.card).terms(), e->record.net);
+    });
   } else if (const auto* e = std::get_if<LeaseEnded>(&record.event)) {
     TaskRecord& task = with_lease(e->lease);
     task.lease->ended_at = e->ended_at;
@@ -291,19 +316,26 @@ void FakeDaemon::project(const Record& record) {
   } else if (const auto* e = std::get_if<TransactionPosted>(&record.event)) {
     transactions_.push_back({record.at, e->transaction});
   } else if (const auto* e = std::get_if<CommitmentCharged>(&record.event)) {
-    adjustments_.push_back({e->tenant, {e->from, e->to, e->commitment, {}, e->line}});
+    adjustments_.push_back(
+        {e->tenant, {e->from, e->to, e->commitment, {}, e->line, record.sequence}});
   } else if (const auto* e = std::get_if<UseCovered>(&record.event)) {
     for (const AdjustmentLine& line : e->lines)
-      adjustments_.push_back({e->tenant, {e->hour, e->hour + Duration::hours(1), {}, {}, line}});
+      adjustments_.push_back(
+          {e->tenant, {e->hour, e->hour + Duration::hours(1), {}, {}, line, record.sequence}});
   } else if (const auto* e = std::get_if<TokensUsed>(&record.event)) {
     for (const AdjustmentLine& line : e->charged)
-      adjustments_.push_back({e->use.caller, {e->use.from, e->use.to, {}, {}, line}});
+      adjustments_.push_back(
+          {e->use.caller, {e->use.from, e->use.to, {}, {}, line, record.sequence}});
     for (const AdjustmentLine& line : e->earned)
-      adjustments_.push_back({e->use.owner, {e->use.from, e->use.to, {}, {}, line}});
+      adjustments_.push_back(
+          {e->use.owner, {e->use.from, e->use.to, {}, {}, line, record.sequence}});
   } else if (const auto* e = std::get_if<InvoiceIssued>(&record.event)) {
-    invoices_.push_back({record.at, e->invoice});
+    invoices_.push_back(
+        {record.at, e->invoice, usage_.empty() ? UsageId{} : usage_.back().id, record.sequence});
   } else if (const auto* e = std::get_if<CreditNoteIssued>(&record.event)) {
     credit_notes_.push_back({record.at, e->note});
+  } else if (const auto* e = std::get_if<SpotPriceMoved>(&record.event)) {
+    spot_prices_.insert(spot_prices_.begin(), {record.at, e->price, e->supply, e->demand});
   } else if (const auto* e = std::get_if<BudgetNoticed>(&record.event)) {
     notices_.push_back(e->notice);
   }

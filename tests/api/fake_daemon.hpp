@@ -79,8 +79,7 @@ class FakeDaemon final : public Backend {
   void read(const std::function<void(const engine::State&, Instant)>& look) override;
   Result<std::vector<TaskRecord>> tasks(const TaskFilter& filter) override;
   Result<std::optional<TaskRecord>> task(TaskId id) override;
-  Result<void> usage(TenantId tenant, Instant from, Instant to,
-                     const std::function<void(const UsageRecord&)>& each) override;
+  Result<void> usage(TenantId tenant, Instant from, Instant to, const EachUsage& each) override;
   Result<std::vector<AdjustmentRecord>> adjustments(TenantId tenant, Instant from,
                                                     Instant to) override;
   Result<std::vector<TransactionRecord>> transactions(TenantId tenant, TransactionId before,
@@ -88,7 +87,9 @@ class FakeDaemon final : public Backend {
   Result<std::vector<InvoiceRecord>> invoices(std::optional<TenantId> tenant, InvoiceId before,
                                               std::int64_t limit) override;
   Result<std::optional<InvoiceRecord>> invoice(InvoiceId id) override;
-  Result<std::vector<CreditNoteRecord>> credit_notes(InvoiceId invoice) override;
+  Result<std::vector<CreditNoteRecord>> credit_notes(const CreditNoteFilter& filter) override;
+  Result<std::vector<SpotPriceRecord>> spot_prices(Currency currency, Instant from, Instant to,
+                                                   std::int64_t limit) override;
   Result<std::vector<BudgetNotice>> budget_notices(const std::string& budget,
                                                    std::int64_t limit) override;
   Result<void> channel_allowed(const std::string& channel) override;
@@ -117,11 +118,13 @@ class FakeDaemon final : public Backend {
   std::int64_t commands_ = 0;
   std::map<TaskId, TaskRecord> tasks_;
   std::map<LeaseId, TaskId> task_of_;
+  std::map<LeaseId, Isolation> isolation_of_;
   std::vector<UsageRecord> usage_;
   std::vector<TransactionRecord> transactions_;
   std::vector<std::pair<TenantId, AdjustmentRecord>> adjustments_;
   std::vector<InvoiceRecord> invoices_;
   std::vector<CreditNoteRecord> credit_notes_;
+  std::vector<SpotPriceRecord> spot_prices_;  // of one currency, newest first
   std::vector<BudgetNotice> notices_;
 };
 

@@ -107,6 +107,149 @@ TEST_F(MoneyTest, invoices_close_what_is_open_once) {
   EXPECT_EQ(get("/v1/invoices/inv-99").status(), 404);
 }
 
+// Publishes the same price with tax.
+void tax_it(FakeDaemon& daemon) {
+  daemon.clock.advance(Duration{5});
+  RateCard card;
+  card.effective_from = daemon.clock.now();
+  card.on_demand = *Money::parse("0.02", card.currency);
+  card.terms.taxes = {{"VAT", 190'000}, {"levy", 10'000}};
+  daemon.run(PublishRateCard{card});
+}
+
+TEST_F(MoneyTest, a_bill_with_its_taxes_is_what_the_ledger_took) {
+  tax_it(daemon);
+  const TaskId id = submit();
+  daemon.start(id);
+  daemon.clock.advance(Duration{7'777'777});
+  daemon.end(id);
+  const auto bill = get("/v1/bill?tenant=acme").as<BillView>();
+  ASSERT_EQ(bill.taxes.size(), 2U);
+  EXPECT_EQ(bill.taxes[0].name, "VAT");
+  EXPECT_EQ(bill.taxes[0].percent, "19");
+  EXPECT_EQ(bill.taxes[0].base, bill.total);
+  const Currency usd("USD");
+  const auto money = [&](const std::string& text) { return *Money::parse(text, usd); };
+  EXPECT_EQ(money(bill.total) + money(bill.taxes[0].amount) + money(bill.taxes[1].amount),
+            money(bill.total_with_tax));
+  const auto tenant = get("/v1/tenants/acme").as<TenantView>();
+  EXPECT_EQ(money(tenant.wallet) + money(bill.total_with_tax), money("1000"));
+  const auto task = get("/v1/tasks/" + id.text()).as<TaskView>();
+  EXPECT_EQ(task.cost, bill.total);
+  EXPECT_EQ(task.cost_with_tax, bill.total_with_tax);
+  EXPECT_EQ(bill.lines[0].isolation, "software");
+  EXPECT_EQ(bill.lines[0].used_from, "2026-03-02T00:00:00.005Z");
+  EXPECT_EQ(bill.lines[0].invoice, "");
+
+  const auto quote = post("/v1/quote", R"({"tenant":"acme","ce":"25","time":"1h","command":["x"]})")
+                         .as<QuoteView>();
+  EXPECT_EQ(quote.expected, "0.5");
+  EXPECT_EQ(quote.expected_with_tax, "0.6");
+  EXPECT_EQ(quote.worst_with_tax, "0.606666666667");
+  EXPECT_EQ(quote.at_most, "0.606666666668");  // rounded up: it is set aside
+}
+
+TEST_F(MoneyTest, a_credit_note_is_on_the_bill_and_shown_by_its_id) {
+  tax_it(daemon);
+  const TaskId id = submit();
+  daemon.start(id);
+  daemon.clock.advance(Duration::hours(1));
+  daemon.end(id);
+  const auto invoice = post("/v1/invoices", R"({"tenant":"acme"})").as<InvoiceView>();
+  EXPECT_EQ(invoice.tenant_id, "tenant-1");
+  EXPECT_EQ(invoice.credited, "0");
+  daemon.clock.advance(Duration::seconds(1));
+  EXPECT_EQ(
+      post("/v1/invoices/" + invoice.id + "/credit", R"({"reason":"x","amount":"0.205"})").status(),
+      400);
+  const auto note =
+      post("/v1/invoices/" + invoice.id + "/credit", R"({"reason":"slow","amount":"0.20"})")
+          .as<CreditNoteView>();
+  EXPECT_EQ(note.id, "cn-1");
+  ASSERT_EQ(note.taxes.size(), 2U);
+  const auto shown = get("/v1/credit-notes/cn-1").as<CreditNoteView>();
+  EXPECT_EQ(to_json(shown), to_json(note));
+  EXPECT_EQ(shown.tenant, "acme");
+  EXPECT_EQ(get("/v1/credit-notes/cn-2").status(), 404);
+  EXPECT_EQ(get("/v1/credit-notes/cn-1", uid(1002)).status(), 404);  // somebody else's
+  EXPECT_EQ(get("/v1/invoices?tenant=acme").as<InvoiceList>().invoices[0].credited, note.total);
+
+  const auto bill = get("/v1/bill?tenant=acme").as<BillView>();
+  EXPECT_EQ(bill.lines[0].invoice, invoice.id);
+  ASSERT_EQ(bill.adjustments.size(), 1U);
+  EXPECT_EQ(bill.adjustments[0].kind, "credit_note");
+  EXPECT_EQ(bill.adjustments[0].note, "cn-1");
+  EXPECT_EQ(bill.total, "0.3");
+  ASSERT_EQ(bill.invoices.size(), 1U);
+  EXPECT_EQ(bill.invoices[0].total, invoice.total);
+  EXPECT_EQ(get("/v1/invoices/1").problem().detail.find("there is no invoice 1"), 0U);
+}
+
+TEST_F(MoneyTest, bills_of_all_tenants_are_cut_into_buckets_of_a_zone) {
+  const TaskId id = submit();
+  daemon.start(id);
+  daemon.clock.advance(Duration::hours(2));
+  daemon.end(id);
+  // 00:00Z is 05:30 in Kolkata: records of UTC hours are cut at its hours.
+  const auto list = get("/v1/bills?bucket=hour&zone=Asia/Kolkata").as<BillList>();
+  ASSERT_EQ(list.bills.size(), 3U);
+  const char* const costs[] = {"0.25", "0.5", "0.25"};
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(list.bills[i].tenant, "acme");
+    EXPECT_EQ(list.bills[i].total, costs[i]) << i;
+  }
+  EXPECT_EQ(list.bills[1].from, "2026-03-02T00:30:00Z");
+  EXPECT_EQ(get("/v1/bills", uid(1002)).as<BillList>().bills.size(), 1U);
+  EXPECT_EQ(get("/v1/bills", uid(1002)).as<BillList>().bills[0].tenant, "beta");
+  EXPECT_EQ(get("/v1/bills?tenant=acme", uid(1002)).status(), 404);
+  EXPECT_EQ(get("/v1/bills?bucket=fortnight").status(), 400);
+  EXPECT_EQ(get("/v1/bills?zone=Mars/Olympus").status(), 400);
+  EXPECT_EQ(get("/v1/bills?bucket=hour&from=1990-01-01T00:00:00Z").status(), 400);
+  // Any cut of the time adds up.
+  EXPECT_EQ(get("/v1/bill?tenant=acme&to=2026-03-02T00:40:00Z").as<BillView>().total,
+            "0.333333333333");
+  EXPECT_EQ(get("/v1/bill?tenant=acme&from=2026-03-02T00:40:00Z").as<BillView>().total,
+            "0.666666666667");
+}
+
+TEST_F(MoneyTest, what_no_list_of_currencies_has_is_refused_and_half_a_yen_too) {
+  EXPECT_NE(
+      post("/v1/tenants", R"({"name":"gamma","currency":"USB"})").problem().detail.find("USB"),
+      std::string::npos);
+  EXPECT_EQ(post("/v1/rates", R"({"currency":"QQQ","on_demand":"1"})").status(), 400);
+  ASSERT_EQ(post("/v1/tenants", R"({"name":"gamma","currency":"JPY"})").status(), 201);
+  EXPECT_EQ(post("/v1/tenants/gamma/topup", R"({"amount":"10.5"})").status(), 400);
+  EXPECT_EQ(post("/v1/tenants/gamma/topup", R"({"amount":"10"})").status(), 200);
+  EXPECT_EQ(post("/v1/tenants/acme/topup", R"({"amount":"0.001"})").status(), 400);
+}
+
+TEST_F(MoneyTest, tags_are_checked_before_anything_is_accepted) {
+  for (const char* tags : {R"({"a b":"x"})", R"({"a":"x,y"})", R"({"a":"\t"})", R"({"":"x"})"}) {
+    const Caught said = post("/v1/tasks", std::string(R"({"tenant":"acme","ce":"1","tags":)") +
+                                              tags + R"(,"command":["x"]})");
+    EXPECT_EQ(said.status(), 400) << tags;
+    EXPECT_NE(said.problem().detail.find("'tags'"), std::string::npos);
+  }
+}
+
+TEST_F(MoneyTest, the_price_of_spot_is_told_with_its_past) {
+  EXPECT_TRUE(get("/v1/rates/spot").as<SpotPriceList>().prices.empty());
+  daemon.clock.advance(Duration{5});
+  RateCard card;
+  card.effective_from = daemon.clock.now();
+  card.on_demand = *Money::parse("0.02", card.currency);
+  card.terms.spot.sold = true;
+  daemon.run(PublishRateCard{card});
+  daemon.clock.advance(Duration::minutes(2));
+  submit();  // a pass that prices spot
+  const auto list = get("/v1/rates/spot?from=2026-03-02T00:00:00Z").as<SpotPriceList>();
+  EXPECT_EQ(list.on_demand, "0.02");
+  ASSERT_FALSE(list.prices.empty());
+  EXPECT_EQ(list.prices[0].to, "");
+  EXPECT_EQ(list.prices.back().price, "0.003");  // 15 % of it where nobody wants any
+  EXPECT_EQ(get("/v1/rates/spot?currency=XYZ").status(), 400);
+}
+
 TEST_F(MoneyTest, the_ledger_shows_every_posting_in_pages) {
   submit();
   const auto ledger = get("/v1/ledger?tenant=acme&limit=1").as<LedgerView>();

@@ -102,7 +102,13 @@ TEST(Advice, with_spot_the_rest_costs_less) {
   request.interruptible = {5000};
   const Advice advice = *advise(*read_usage_csv(example), request);
   EXPECT_EQ(advice.spot_share, BasisPoints{5000});
-  EXPECT_EQ(advice.cost_with_spot, money("217.80"));  // 187.20 + 24 + 24 x 0.55 / 2.00
+  // Half at 2.00 and half at 0.55: 1.275 a unit-hour, less than a committed one.
+  EXPECT_EQ(advice.commitment_with_spot, 0);
+  EXPECT_EQ(advice.cost_with_spot, money("173.40"));  // 136 x 1.275
+  request.interruptible = {2000};
+  const Advice less = *advise(*read_usage_csv(example), request);
+  EXPECT_EQ(less.commitment_with_spot, 2000);
+  EXPECT_EQ(less.cost_with_spot, money("212.88"));  // 2 x 24 x 1.30 + 88 x 1.71
   request.spot = money("1.90");
   EXPECT_EQ(advise(*read_usage_csv(example), request)->spot_share, BasisPoints{0});
 }
@@ -113,6 +119,52 @@ TEST(Advice, a_commitment_dearer_than_on_demand_never_pays) {
   EXPECT_TRUE(advice.layers.empty());
   EXPECT_FALSE(advice.break_even);
   EXPECT_EQ(advice.cost_mixed, money("272.00"));
+}
+
+TEST(Advice, an_upfront_fee_counts_for_its_term) {
+  AdviceRequest request = prices("2.00", "0");
+  request.options[0].upfront = money("8760");
+  request.options[0].term = Duration::hours(8760);
+  // A fee of 1.00 an hour, whatever time is looked at.
+  for (const char* rows : {"time,amount\n0,1\n1,1\n", "time,amount\n0,1\n24,1\n48,1\n"}) {
+    const auto usage = *read_usage_csv(rows);
+    const Advice advice = *advise(usage, request);
+    EXPECT_EQ(advice.cost_committed,
+              money("1").times_ratio(advice.length.ms, 3'600'000, Rounding::half_even));
+  }
+  request.options[0].interest = {1000};
+  const Advice dearer = *advise(*read_usage_csv("time,amount\n0,1\n1,1\n"), request);
+  EXPECT_EQ(dearer.cost_committed, money("2.20"));
+}
+
+TEST(Advice, the_base_is_what_is_used_nearly_always_and_the_valley_the_least) {
+  std::string text = "time,amount\n";
+  for (int hour = 0; hour < 100; ++hour)
+    text += std::to_string(hour) + "," + (hour == 50 ? "1" : hour % 2 == 0 ? "4" : "6") + "\n";
+  const Advice advice = *advise(*read_usage_csv(text), prices("2", "1.3"));
+  EXPECT_EQ(advice.valley, 1000);
+  EXPECT_EQ(advice.base, 4000);
+  EXPECT_EQ(advice.peak, 6000);
+}
+
+TEST(Advice, an_hour_of_the_week_never_seen_is_forecast_by_its_hour_of_the_day) {
+  // One day of it: the example of 235.20 a day, for a week.
+  const auto coming = forecast(*read_usage_csv(example), Duration::hours(168));
+  const Advice advice = *advise(coming, prices("2.00", "1.30"));
+  EXPECT_EQ(advice.commitment, 6000);
+  EXPECT_EQ(advice.cost_on_demand, money("1904.00"));
+  EXPECT_EQ(advice.cost_mixed, money("1646.40"));
+  // By the wall clock of a zone: on the day of fewer hours its evening is as long as ever.
+  const Zone berlin = *Zone::open("Europe/Berlin");
+  std::string night = "time,amount\n";
+  for (int hour = 0; hour < 24; ++hour)
+    night += "2026-03-28T" + std::string(hour < 10 ? "0" : "") + std::to_string(hour) + ":00:00Z," +
+             (hour == 2 ? "5" : "0") + "\n";  // 03:00 of the clock
+  const auto sunday = forecast(*read_usage_csv(night), Duration::hours(24), berlin);
+  for (const UsageStep& step : sunday) {
+    const bool three = berlin.local(step.from).of_day == Duration::hours(3);
+    EXPECT_EQ(step.amount, three ? 5000 : 0) << to_text(step.from);
+  }
 }
 
 TEST(Advice, a_curve_that_repeats_is_forecast_as_it_was) {

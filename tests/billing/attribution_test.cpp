@@ -189,13 +189,44 @@ TEST(Efficiency, counts_what_lies_in_the_period) {
                   .works.empty());
 }
 
+TEST(Costs, hours_are_told_as_the_zones_clock_shows_them) {
+  CostQuery query;
+  query.bucket = Bucket::hour;
+  query.zone = *Zone::open("Asia/Kolkata");
+  CostRow row;
+  row.from = at("2026-11-30T09:30:00Z");
+  row.to = at("2026-11-30T10:30:00Z");
+  row.net = money("2");
+  const auto lines = *group_costs({row}, query);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].bucket, "2026-11-30T15:00+05:30");
+  query.zone = Zone();
+  EXPECT_EQ(group_costs({row}, query)->at(0).bucket, "2026-11-30T09:00:00Z");
+}
+
+TEST(Efficiency, a_run_that_nobody_measured_holds_its_device_and_says_nothing_of_its_use) {
+  RunMeasure unknown = measured("train", 50'000, 0, "8");
+  unknown.measured = false;
+  const auto report =
+      efficiency({unknown}, {{"n1/0", MilliCe{100'000}}}, {unknown.from, unknown.to});
+  ASSERT_EQ(report.devices.size(), 1u);
+  EXPECT_EQ(report.devices[0].asked, BasisPoints{5000});
+  EXPECT_TRUE(report.works.empty() && report.proposals.empty());
+}
+
 TEST(BusinessFigures, give_the_cost_per_unit_and_group) {
   const auto figures = *read_business_csv(
       "time,group,name,value\n2025-03-01T00:00:00Z,a,requests,1500\n"
-      "2025-03-02T00:00:00Z,a,requests,500\n2025-03-02T00:00:00Z,b,users,0\n");
-  const auto costs = unit_costs(figures, {{"a", money("10")}, {"b", money("1")}},
-                                {at("2025-03-01T00:00:00Z"), at("2025-04-01T00:00:00Z")});
-  ASSERT_EQ(costs.size(), 2u);
+      "2025-03-02T00:00:00Z,a,requests,500\n2025-03-02T00:00:00Z,b,users,0\n"
+      "2025-03-02T00:00:00Z,nowhere,users,3\n");
+  const auto costs =
+      unit_costs(figures, {{"a", money("10")}, {"b", money("1")}, {"silent", money("2")}},
+                 {at("2025-03-01T00:00:00Z"), at("2025-04-01T00:00:00Z")}, Currency("USD"));
+  ASSERT_EQ(costs.size(), 4u);
+  EXPECT_EQ(costs[2].group, "nowhere");
+  EXPECT_EQ(costs[2].cost, money("0"));
+  EXPECT_EQ(costs[3].group, "silent");
+  EXPECT_EQ(costs[3].cost, money("2"));
   EXPECT_EQ(costs[0].per_unit, money("0.005"));
   EXPECT_FALSE(costs[1].per_unit);
   for (const char* text : {"", "time,value\n", "time,group,name,value\nx,a,b,1\n",

@@ -101,6 +101,64 @@ TEST(Focus, costs_are_the_exact_product_of_price_and_quantity) {
             std::string::npos);
 }
 
+TEST(Focus, prices_are_exact_and_their_product_rounds_to_the_bill) {
+  const FocusRow row = usage_row();
+  const auto table = *read_csv(csv_of({row}));
+  const auto cell = [&](const char* column) {
+    for (std::size_t i = 0; i < table[0].size(); ++i)
+      if (table[0][i] == column) return table[1][i];
+    return std::string("?");
+  };
+  EXPECT_EQ(cell("ListUnitPrice"), "0.0237");
+  EXPECT_EQ(cell("ContractedUnitPrice"), "0.022515");  // less 5 %
+  // 12.345 CE for 25,872.75 s, to 24 decimals.
+  EXPECT_EQ(cell("PricingQuantity"), "88.721971875");
+  // The product has more decimals than money has, and no others.
+  const std::string contracted = cell("ContractedCost");
+  EXPECT_EQ(Money::parse(contracted.substr(0, contracted.find('.') + 13), Currency("USD"))
+                ->rounded(Rounding::half_even),
+            row.billed.rounded(Rounding::half_even));
+  FocusRow third = row;
+  third.pricing_quantity = FocusQuantity::of(1, 3);
+  third.list_unit_price = money("95");
+  third.discount = {500};
+  EXPECT_NE(to_focus_csv(third).find(",31.666666666666666666666635,"), std::string::npos)
+      << to_focus_csv(third);
+  EXPECT_NE(to_focus_csv(third).find(",90.25,"), std::string::npos);
+}
+
+TEST(Focus, an_invoices_rows_add_up_to_its_total_and_its_credits_stay_within) {
+  FocusRow use = usage_row();
+  const Money total = money("2.38");
+  const Money net = use.billed;
+  std::vector<FocusRow> rows{use, completed(focus_tax("VAT", "19", money("0.38"), "inv-1", month)),
+                             completed(focus_rounding(money("2") - net, "inv-1", month))};
+  rows[2].invoice_total = total;
+  EXPECT_EQ(faults_of(csv_of(rows)), "");
+  const Period moment{month.to, month.to};
+  rows.push_back(completed(focus_credit_note("cn-1", "broken", money("-1"), "inv-1", moment)));
+  rows.push_back(completed(focus_tax("VAT", "19", money("-0.19"), "inv-1", moment)));
+  rows.back().correction = true;
+  EXPECT_EQ(faults_of(csv_of(rows)), "");
+  std::string lines;
+  for (const FocusRow& row : rows) lines += to_focus_json(row);
+  EXPECT_EQ(faults_of(lines), "");
+  // More given back than there was.
+  auto greedy = rows;
+  greedy.push_back(completed(focus_credit_note("cn-2", "again", money("-1.20"), "inv-1", moment)));
+  EXPECT_NE(faults_of(csv_of(greedy)).find("give back more"), std::string::npos);
+  // A row is missing: told only where the file says that it has all.
+  auto fewer = rows;
+  fewer.erase(fewer.begin());
+  EXPECT_NE(faults_of(csv_of(fewer)).find("do not add up to its total"), std::string::npos);
+  fewer[1].invoice_total.reset();
+  EXPECT_EQ(faults_of(csv_of(fewer)), "");
+  // Two currencies on one invoice.
+  auto mixed = rows;
+  mixed[1].billed = mixed[1].effective = Money(380'000'000'000, Currency("EUR"));
+  EXPECT_NE(faults_of(csv_of(mixed)).find("is USD in another row"), std::string::npos);
+}
+
 TEST(Focus, every_kind_of_fault_is_found_by_name) {
   const FocusRow row = usage_row();
   const struct {

@@ -72,7 +72,8 @@ TEST_F(DaemonTest, a_bill_proves_that_billed_seconds_are_run_seconds) {
   const Ran bill = loam({"bill", "acme"});
   EXPECT_EQ(bill.status, 0) << bill.err;
   EXPECT_NE(bill.out.find("Bill of acme"), std::string::npos);
-  EXPECT_NE(bill.out.find("t1     a     succeeded  60  90.250 s       0.02"), std::string::npos)
+  EXPECT_NE(bill.out.find("t1     a     succeeded  software   60  90.250 s       0.02"),
+            std::string::npos)
       << bill.out;
   EXPECT_NE(bill.out.find("billed 90.250 s = run 90.250 s: every finished task is billed what it "
                           "ran"),

@@ -65,7 +65,8 @@ TEST(Advise, shows_the_three_accounts_and_draws_them) {
                           "2.00", "--committed", "1.30", "--plot", folder.at("use.svg")});
   EXPECT_EQ(advise.status, 0) << advise.err;
   EXPECT_NE(advise.out.find("Commit to 6 and run the rest on demand."), std::string::npos);
-  EXPECT_NE(advise.out.find("base 2, average 5.666, valley 2, peak 10"), std::string::npos)
+  EXPECT_NE(advise.out.find("over 24h 00m 00s: base 2, average 5.667, valley 2, peak 10"),
+            std::string::npos)
       << advise.out;
   EXPECT_NE(advise.out.find("all committed         10    312.00             +40.00"),
             std::string::npos)
@@ -73,6 +74,30 @@ TEST(Advise, shows_the_three_accounts_and_draws_them) {
   const std::string picture = Folder::text(folder.at("use.svg"));
   EXPECT_TRUE(picture.starts_with("<svg ") && picture.ends_with("</svg>\n")) << picture;
   EXPECT_NE(picture.find("committed (blue) 6"), std::string::npos);
+}
+
+TEST(Advise, hidden_costs_add_up_by_name_and_are_listed) {
+  const Folder folder;
+  const std::string usage = folder.file("use.csv", example);
+  const std::vector<std::string> plain{
+      "advise",  "--usage", usage,         "--on-demand", "2.00",         "--committed", "1.30",
+      "--setup", "0.01",    "--operators", "0.03",        "--idle-waste", "0.01"};
+  const Ran text = run(plain);
+  EXPECT_NE(text.out.find("0.03 operators of a committed hour"), std::string::npos) << text.out;
+  auto json = plain;
+  json.push_back("--json");
+  const Ran ran = run(json);
+  EXPECT_TRUE(ran.out.starts_with("{\"commitment\":2,\"cost_mixed\":240.80,")) << ran.out;
+  EXPECT_NE(ran.out.find("\"hidden\":{\"set-up time of a committed hour\":0.01"), std::string::npos)
+      << ran.out;
+  // An annual fee against a day: a 365th of it.
+  const Ran fee = run({"advise", "--usage", usage, "--on-demand", "2.00", "--option",
+                       "reserved=0,upfront=11388,term=1y", "--json"});
+  EXPECT_TRUE(fee.out.starts_with("{\"commitment\":6,\"cost_mixed\":235.20,"))
+      << fee.out << fee.err;
+  EXPECT_NE(run({"advise", "--usage", usage, "--on-demand", "2", "--option", "a=1,term=soon"})
+                .err.find("term=1y"),
+            std::string::npos);
 }
 
 TEST(Advise, says_what_is_missing_or_wrong) {
@@ -187,6 +212,129 @@ TEST_F(DaemonTest, costs_are_grouped_exported_and_invoiced) {
   EXPECT_NE(text.out.find("1.50\n"), std::string::npos) << text.out;
   EXPECT_NE(loam({"invoice", "show", "inv-1", "--format", "csv"}).out.find("inv-1,,total"),
             std::string::npos);
+}
+
+// Publishes the card again, by the second and with tax and a discount.
+void publish_taxed(api::testing::FakeDaemon& daemon) {
+  daemon.clock.advance(Duration{5});
+  RateCard card;
+  card.effective_from = daemon.clock.now();
+  card.on_demand = *Money::parse("95", card.currency);
+  card.terms.granularity = Granularity::second;
+  card.terms.discounts = {{"spring", BasisPoints{500}, std::nullopt}};
+  card.terms.taxes = {{"VAT", 190'000}};
+  daemon.run(PublishRateCard{card});
+}
+
+TEST_F(DaemonTest, the_export_holds_every_charge_and_its_sums_are_checked) {
+  publish_taxed(daemon);
+  const auto run_one = [&](std::uint64_t id, std::int64_t ms) {
+    ASSERT_EQ(loam({"submit", "--tenant", "acme", "--ce", "1", "--", "x"}).status, 0);
+    daemon.start(TaskId{id});
+    daemon.clock.advance(Duration{ms});
+    daemon.end(TaskId{id});
+  };
+  run_one(1, 3'006);
+  run_one(2, 7'001);
+  ASSERT_EQ(loam({"invoice", "issue", "acme"}).status, 0);
+  daemon.clock.advance(Duration::seconds(1));
+  ASSERT_EQ(loam({"invoice", "credit", "inv-1", "--amount", "0.10", "--reason", "slow"}).status, 0);
+  run_one(3, 1'500);
+  const Ran csv = loam({"cost", "export", "acme"});
+  const auto report = billing::validate_focus(csv.out);
+  ASSERT_TRUE(report.ok()) << csv.out << csv.err;
+  EXPECT_EQ(report->rows, 7U) << csv.out;  // 3 tasks, tax, rounding, a credit note and its tax
+  for (const auto& fault : report->faults) ADD_FAILURE() << fault.column << " " << fault.what;
+  EXPECT_NE(csv.out.find(",Tax,"), std::string::npos);
+  EXPECT_NE(csv.out.find("cn-1: slow"), std::string::npos);
+  EXPECT_NE(csv.out.find(",90.25,"), std::string::npos) << "the price less 5 %, exactly\n"
+                                                        << csv.out;
+  // Without its first task the invoice's rows do not add up, and the check says so.
+  std::string fewer = csv.out;
+  const std::size_t first = fewer.find('\n') + 1;
+  fewer.erase(first, fewer.find('\n', first) + 1 - first);
+  EXPECT_FALSE(billing::validate_focus(fewer)->faults.empty());
+
+  const Ran cost = loam({"cost", "acme", "--by", "meter", "--json"});
+  EXPECT_NE(cost.out.find("\"meter\":\"credit_note\",\"cost\":\"-0.1\""), std::string::npos)
+      << cost.out;
+  const Ran bill = loam({"bill", "acme"});
+  EXPECT_NE(bill.out.find("VAT 19 %"), std::string::npos) << bill.out;
+  EXPECT_NE(bill.out.find("total with tax"), std::string::npos) << bill.out;
+  EXPECT_NE(bill.out.find("BILLED"), std::string::npos) << bill.out;
+  EXPECT_NE(bill.out.find("run 11.507 s, priced as 14 s in the units begun: every finished"),
+            std::string::npos)
+      << bill.out;
+  EXPECT_NE(bill.out.find("cn-1 of inv-1"), std::string::npos) << bill.out;
+  const Ran show = loam({"show", "t1"});
+  EXPECT_NE(show.out.find(" before tax, "), std::string::npos) << show.out;
+}
+
+TEST_F(DaemonTest, an_operator_who_names_nobody_sees_all_tenants) {
+  for (const char* tenant : {"acme", "beta"})
+    ASSERT_EQ(loam({"submit", "--tenant", tenant, "--ce", "25", "--", "x"}).status, 0);
+  daemon.start(TaskId{1});
+  daemon.start(TaskId{2});
+  daemon.clock.advance(Duration::hours(1));
+  daemon.end(TaskId{1});
+  daemon.end(TaskId{2});
+  EXPECT_EQ(loam({"cost", "--by", "tenant", "--json"}).out,
+            "{\"currency\":\"USD\",\"lines\":[{\"tenant\":\"acme\",\"cost\":\"0.5\"},"
+            "{\"tenant\":\"beta\",\"cost\":\"0.5\"}],\"total\":\"1\"}\n");
+  const Ran all = loam({"bill"});
+  EXPECT_EQ(all.status, 0) << all.err;
+  EXPECT_NE(all.out.find("acme        1  3,600.000 s"), std::string::npos) << all.out;
+  EXPECT_NE(all.out.find("1.00  USD"), std::string::npos) << all.out;
+  EXPECT_EQ(loam({"bill", "--all"}, {{"LOAM_TENANT", "acme"}}).out, all.out);
+  EXPECT_NE(loam({"bill", "--all", "acme"}).err.find("give one of them"), std::string::npos);
+  const auto rows = billing::validate_focus(loam({"cost", "export", "--all"}).out);
+  ASSERT_TRUE(rows.ok());
+  EXPECT_EQ(rows->rows, 2U);
+}
+
+TEST_F(DaemonTest, a_credit_note_is_shown_and_printed) {
+  ASSERT_EQ(loam({"submit", "--tenant", "acme", "--ce", "25", "--", "x"}).status, 0);
+  daemon.start(TaskId{1});
+  daemon.clock.advance(Duration::hours(1));
+  daemon.end(TaskId{1});
+  ASSERT_EQ(loam({"invoice", "issue", "acme"}).status, 0);
+  ASSERT_EQ(loam({"invoice", "credit", "inv-1", "--amount", "0.2", "--reason", "slow"}).status, 0);
+  const Ran show = loam({"invoice", "show", "cn-1"});
+  EXPECT_NE(show.out.find("Credit note cn-1 to acme"), std::string::npos) << show.out;
+  const Ran text = loam({"invoice", "show", "cn-1", "--format", "text"});
+  EXPECT_NE(text.out.find("corrects   inv-1"), std::string::npos) << text.out << text.err;
+  EXPECT_NE(text.out.find("-0.20"), std::string::npos) << text.out;
+  EXPECT_NE(
+      loam({"invoice", "show", "cn-1", "--format", "json"}).out.find("\"corrects\":\"inv-1\""),
+      std::string::npos);
+  EXPECT_TRUE(loam({"invoice", "show", "cn-1", "--format", "pdf"}).out.starts_with("%PDF-"));
+  EXPECT_NE(loam({"invoice", "list", "acme"}).out.find("0.20"), std::string::npos);
+  EXPECT_NE(loam({"invoice", "show", "cn-9"}).err.find("no credit note cn-9"), std::string::npos);
+}
+
+TEST_F(DaemonTest, history_gives_advice_at_the_cards_prices) {
+  daemon.clock.advance(Duration{5});
+  RateCard card;
+  card.effective_from = daemon.clock.now();
+  card.on_demand = *Money::parse("2", card.currency);
+  Price committed;
+  committed.purchase_model = PurchaseModel::commitment;
+  committed.tiers = {{0, *Money::parse("1.3", card.currency)}};
+  card.terms.prices = {committed};
+  daemon.run(PublishRateCard{card});
+  EXPECT_NE(loam({"advise", "--tenant", "acme", "--history", "2h"}).err.find("no use on demand"),
+            std::string::npos);
+  daemon.clock.advance(Duration::hours(1) - Duration{5});
+  ASSERT_EQ(loam({"submit", "--tenant", "acme", "--ce", "25", "--", "x"}).status, 0);
+  daemon.start(TaskId{1});
+  daemon.clock.advance(Duration::hours(1));
+  daemon.end(TaskId{1});
+  const Ran ran = loam({"advise", "--tenant", "acme", "--history", "2h", "--json"});
+  EXPECT_TRUE(
+      ran.out.starts_with("{\"commitment\":0,\"cost_mixed\":50.00,\"cost_on_demand\":50.00,"
+                          "\"cost_committed\":65.00,\"break_even\":0.65,"))
+      << ran.out << ran.err;
+  EXPECT_NE(ran.err.find("prices of the rate card r2"), std::string::npos) << ran.err;
 }
 
 TEST_F(DaemonTest, a_trial_compares_sizes) {

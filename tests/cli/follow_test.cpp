@@ -116,7 +116,8 @@ TEST(StatusLine, says_where_it_runs_or_why_it_waits) {
   task.device = "n1/0";
   task.share = 0.6;
   task.share_measured = 0.591;
-  task.cost = "0.01234";
+  task.cost = "0.01037";
+  task.cost_with_tax = "0.01234";
   task.currency = "USD";
   EXPECT_EQ(status_line(task), "42s  running  60 % of n1/0 (measured 59.1 %)  0.0123 USD");
   task.state = "waiting";

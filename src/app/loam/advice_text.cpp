@@ -1,6 +1,7 @@
 #include "app/loam/advice_text.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "app/loam/human.hpp"
 #include "app/loam/table.hpp"
@@ -22,6 +23,7 @@ std::string percent(BasisPoints share) {
 }
 
 std::string words_of(const billing::Advice& advice, const billing::AdviceRequest& request) {
+  if (advice.peak == 0) return "Commit to nothing: nothing is used.";
   if (advice.layers.empty()) return "Commit to nothing: no part of the use is busy often enough.";
   std::string text = "Commit to " + amount(advice.commitment);
   if (advice.layers.size() > 1 || request.options.size() > 1) {
@@ -37,16 +39,20 @@ std::string words_of(const billing::Advice& advice, const billing::AdviceRequest
 }  // namespace
 
 std::string advice_text(const billing::Advice& advice, const billing::AdviceRequest& request,
-                        bool colour, std::size_t width) {
+                        const HiddenCosts& hidden, bool colour, std::size_t width) {
   const std::string code(request.on_demand.currency().code());
   std::string text = styled(printable(words_of(advice, request)), Style::bold, colour) + "\n\n";
+  std::string besides;
+  for (const auto& [words, price] : hidden)
+    besides += (besides.empty() ? "" : ", ") + money(price) + " " + words;
   text += facts_text(
-      {{"use", "over " + exact_seconds(advice.length.ms) + ": base " + amount(advice.base) +
+      {{"use", "over " + human_duration(advice.length.ms) + ": base " + amount(advice.base) +
                    ", average " + amount(advice.average) + ", valley " + amount(advice.valley) +
                    ", peak " + amount(advice.peak)},
        {"breaks even", advice.break_even
                            ? "where busy " + percent(*advice.break_even) + " of the time or more"
-                           : std::string("never: the commitment is dearer")}},
+                           : std::string("never: the commitment is dearer")},
+       {"hidden costs", besides}},
       colour);
   Table table({{"ACCOUNT"},
                {"COMMITTED", Align::right},
@@ -64,12 +70,13 @@ std::string advice_text(const billing::Advice& advice, const billing::AdviceRequ
   add("mixed", advice.commitment, advice.cost_mixed, Style::good);
   if (advice.cost_with_spot) {
     const std::string name = "mixed, " + percent(*advice.spot_share) + " of the rest on spot";
-    add(name.c_str(), advice.commitment, *advice.cost_with_spot, Style::plain);
+    add(name.c_str(), advice.commitment_with_spot, *advice.cost_with_spot, Style::plain);
   }
   return text + "\n" + table.text(colour, width);
 }
 
-std::string advice_json(const billing::Advice& advice, const billing::AdviceRequest& request) {
+std::string advice_json(const billing::Advice& advice, const billing::AdviceRequest& request,
+                        const HiddenCosts& hidden) {
   std::string text = "{\"commitment\":" + amount(advice.commitment) +
                      ",\"cost_mixed\":" + money(advice.cost_mixed) +
                      ",\"cost_on_demand\":" + money(advice.cost_on_demand) +
@@ -87,7 +94,15 @@ std::string advice_json(const billing::Advice& advice, const billing::AdviceRequ
   text += "]";
   if (advice.cost_with_spot)
     text += ",\"cost_with_spot\":" + money(*advice.cost_with_spot) +
-            ",\"spot_share\":" + decimal_text(advice.spot_share->value, 4);
+            ",\"spot_share\":" + decimal_text(advice.spot_share->value, 4) +
+            ",\"commitment_with_spot\":" + amount(advice.commitment_with_spot);
+  if (!hidden.empty()) {
+    text += ",\"hidden\":{";
+    for (const auto& [words, price] : hidden)
+      text += (&words == &hidden.front().first ? "" : ",") + billing::json_string(words) + ":" +
+              amount_text(price);
+    text += "}";
+  }
   return text + "}";
 }
 
@@ -149,6 +164,22 @@ std::string label(std::int64_t x, std::int64_t y, const std::string& text, const
          anchor + "\">" + text + "</text>\n";
 }
 
+constexpr std::int64_t ticks = 4;
+
+// Files may count hours from none: then no date is shown.
+std::string time_text(Instant at) {
+  constexpr std::int64_t hour_ms = 3'600'000, first_year_ms = hour_ms * 24 * 366;
+  if (at.ms < first_year_ms) return "hour " + std::to_string(at.ms / hour_ms);
+  return instant_text(to_text(at)) + " UTC";
+}
+
+// A box of a colour, and what it means.
+std::string key(std::int64_t x, const char* fill, const std::string& text) {
+  return "<rect x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(top - 26) +
+         "\" width=\"12\" height=\"12\" fill=\"" + fill + "\"/>\n" +
+         label(x + 18, top - 16, text, "start");
+}
+
 }  // namespace
 
 std::string advice_svg(const std::vector<billing::UsageStep>& usage,
@@ -168,14 +199,26 @@ std::string advice_svg(const std::vector<billing::UsageStep>& usage,
          line_y + "\" y2=\"" + line_y + "\" stroke=\"#12324a\" stroke-dasharray=\"6 4\"/>\n";
   svg += "<line x1=\"" + std::to_string(left) + "\" x2=\"" + std::to_string(right) + "\" y1=\"" +
          std::to_string(bottom) + "\" y2=\"" + std::to_string(bottom) + "\" stroke=\"#333333\"/>\n";
+  // What the axis says: whole ticks, and the commitment's own.
+  for (std::int64_t i = 0; i <= ticks; ++i) {
+    const std::int64_t value = static_cast<std::int64_t>(scale.peak) * i / ticks;
+    const std::int64_t y = std::stoll(scale.y(value));
+    constexpr std::int64_t room = 14;  // a line of text
+    if (std::abs(y - std::stoll(line_y)) < room) continue;
+    svg += label(left - 8, y + 4, amount(value), "end");
+    svg += "<line x1=\"" + std::to_string(left - 4) + "\" x2=\"" + std::to_string(left) +
+           "\" y1=\"" + std::to_string(y) + "\" y2=\"" + std::to_string(y) +
+           "\" stroke=\"#333333\"/>\n";
+  }
   svg += label(left - 8, std::stoll(line_y) + 4, amount(advice.commitment), "end");
-  if (advice.peak != advice.commitment) svg += label(left - 8, top + 4, amount(advice.peak), "end");
-  svg += label(left, bottom + 20, to_text(usage.front().from), "start");
-  svg += label(right, bottom + 20, to_text(usage.back().from + usage.back().length), "end");
-  svg += label(left, top - 16,
-               "committed (blue) " + amount(advice.commitment) + ", on demand (orange), peak " +
-                   amount(advice.peak),
-               "start");
+  svg += label(left, bottom + 20, time_text(usage.front().from), "start");
+  svg += label(right, bottom + 20, time_text(usage.back().from + usage.back().length), "end");
+  svg += key(left, "#3d7ea6", "committed (blue) " + amount(advice.commitment));
+  svg += key(left + 240, "#e8a33d", "on demand (orange), peak " + amount(advice.peak));
+  svg += label(right, top - 16,
+               advice.break_even ? "pays where busy " + percent(*advice.break_even) + " of the time"
+                                 : std::string("never pays"),
+               "end");
   return svg + "</svg>\n";
 }
 

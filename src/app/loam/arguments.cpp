@@ -50,7 +50,16 @@ Error unknown_command(const std::string& name) {
   }
   const std::size_t blank = name.find(' ');
   const std::string noun = name.substr(0, blank);
-  const std::string near = nearest(name, candidates);
+  std::string near = nearest(name, candidates);
+  // A verb alone, or what people call it elsewhere: "topup", "wallet".
+  if (near.empty()) {
+    for (const std::string& candidate : candidates) {
+      if (candidate.ends_with(" " + name)) near = candidate;
+    }
+  }
+  if (name == "wallet" || name == "balance") near = "tenant show";
+  if (name == "pay") near = "tenant topup";
+  if (name == "usage" || name == "costs") near = "cost";
   const auto verbs = verbs_of(noun);
   if (blank == std::string::npos && !verbs.empty()) {
     std::string all;
@@ -69,6 +78,11 @@ Error wrong_option(const Command& command, const std::string& word) {
     candidates.push_back("--" + std::string(option.key()));
   const std::string near = nearest(word.substr(0, word.find('=')), candidates);
   const std::string help = "see: loam " + std::string(command.name) + " --help";
+  // "-5": a number where an amount stands.
+  const bool number =
+      word.size() > 1 && word.find_first_not_of("0123456789.", 1) == std::string::npos;
+  if (number && !command.operands.empty())
+    return invalid(word + " is below zero", "give 0 or more; " + help);
   return invalid("'loam " + std::string(command.name) + "' has no option '" + word + "'",
                  near.empty() ? help : "did you mean '" + near + "'? " + help);
 }

@@ -1,9 +1,12 @@
 #include "app/loam/bill.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "app/loam/human.hpp"
 #include "app/loam/table.hpp"
+#include "base/money.hpp"
 
 namespace loam::cli {
 namespace {
@@ -18,20 +21,52 @@ std::vector<std::string> amounts(const Rows& rows, Amount amount, const std::str
   return money_column(column, currency);
 }
 
+// "13 s" where the seconds are whole.
+std::string units_text(std::int64_t ms) {
+  std::string text = exact_seconds(ms);
+  constexpr std::string_view whole = ".000 s";
+  if (text.ends_with(whole)) text.replace(text.size() - whole.size(), whole.size(), " s");
+  return text;
+}
+
+bool begun_units_differ(const api::BillLine& line) {
+  return line.tasks == 0 && line.units_ms != line.billed_ms;
+}
+
 std::string proof(const api::BillView& bill) {
+  std::int64_t units_ms = 0;
+  bool differ = false;
+  for (const api::BillLine& line : bill.lines) {
+    units_ms += line.tasks == 0 ? line.units_ms : 0;
+    differ |= begun_units_differ(line);
+  }
   std::string text = "billed " + exact_seconds(bill.billed_ms);
   text += bill.billed_ms == bill.run_ms ? " = " : ", ";
   text += "run " + exact_seconds(bill.run_ms);
+  if (differ) text += ", priced as " + units_text(units_ms) + " in the units begun";
   if (bill.billed_equals_run) return text + ": every finished task is billed what it ran";
   const bool any_finished = std::any_of(bill.lines.begin(), bill.lines.end(),
                                         [](const auto& line) { return line.state == "finished"; });
   if (!any_finished) return text + ": no finished task yet";
+  if (bill.whole_tasks == 0) return text + ": no finished task is here from beginning to end";
   return text + ": they DIFFER for finished tasks; tell your operator";
 }
 
 // As `loam ps` says it: how a finished task ended.
 const std::string& state_of(const api::BillLine& line) {
   return line.state == "finished" ? line.outcome : line.state;
+}
+
+std::string of_what(const api::AdjustmentView& each) {
+  if (each.kind == "credit_note") return each.note + " of " + each.invoice;
+  const bool tokens = each.kind.ends_with("_tokens") || each.kind == "token_income";
+  return tokens ? each.model : each.commitment + each.lease;
+}
+
+std::string quantity_of(const api::AdjustmentView& each) {
+  if (each.kind.ends_with("_tokens") || each.kind == "token_income")
+    return std::to_string(each.tokens) + " tokens";
+  return each.kind == "credit" || each.kind == "credit_note" ? "" : each.ce_hours;
 }
 
 // Fees of commitments, what they cover and what else was given back: the total counts them.
@@ -49,16 +84,37 @@ std::string adjustments_text(const api::BillView& bill, bool colour, std::size_t
       bill.currency);
   std::size_t i = 0;
   for (const api::AdjustmentView& each : bill.adjustments) {
-    const bool tokens = each.kind.ends_with("_tokens") || each.kind == "token_income";
-    table.add({each.kind, instant_text(each.from), instant_text(each.to), each.project,
-               tokens ? each.model : each.commitment + each.lease,
-               tokens                  ? std::to_string(each.tokens) + " tokens"
-               : each.kind == "credit" ? ""
-                                       : each.ce_hours,
-               nets[i++]});
+    table.add({each.kind, instant_text(each.from),
+               each.to == each.from ? "" : instant_text(each.to), each.project, of_what(each),
+               quantity_of(each), nets[i++]});
   }
   table.add({Cell("total", Style::bold), "", "", "", "", "", Cell(nets[i], Style::bold)});
   return table.text(colour, width) + "\n";
+}
+
+// From the total on: what the ledger took.
+std::string taxes_text(const api::BillView& bill, bool colour, std::size_t width) {
+  if (bill.taxes.empty()) return "";
+  Table table({{"TAX"}, {"ON", Align::right}, {"AMOUNT", Align::right}});
+  using Tax = api::TaxLineView;
+  const auto bases = amounts(
+      bill.taxes, [](const Tax& tax) { return tax.base; }, "", bill.currency);
+  const auto sums = amounts(
+      bill.taxes, [](const Tax& tax) { return tax.amount; }, bill.total_with_tax, bill.currency);
+  for (std::size_t i = 0; i < bill.taxes.size(); ++i)
+    table.add({bill.taxes[i].name + " " + bill.taxes[i].percent + " %", bases[i], sums[i]});
+  table.add({Cell("total with tax", Style::bold), "", Cell(sums.back(), Style::bold)});
+  return table.text(colour, width) + "\n";
+}
+
+// "on_demand", "on_demand night", "spot".
+std::string terms_of(const api::BillLine& line) {
+  if (!line.window.empty()) return line.purchase_model + " " + line.window;
+  return line.tariff == "flat" ? line.purchase_model : line.purchase_model + " " + line.tariff;
+}
+
+std::string billed_text(const api::BillLine& line) {
+  return line.tasks != 0 ? count_of(line.tasks, "task") : units_text(line.units_ms);
 }
 
 }  // namespace
@@ -68,46 +124,112 @@ std::string bill_text(const api::BillView& bill, bool colour, std::size_t width)
                      (bill.from.empty() ? "until " : instant_text(bill.from) + " to ") +
                      instant_text(bill.to) + " UTC, amounts in " + printable(bill.currency) +
                      "\n\n";
-  Table table({{"TASK"},
-               {"NAME", Align::left, true},
-               {"STATE"},
-               {"CE", Align::right},
-               {"DURATION", Align::right},
-               {"A CE-HOUR", Align::right},
-               {"LIST", Align::right},
-               {"DISCOUNT", Align::right},
-               {"TOTAL", Align::right}});
+  const auto& lines = bill.lines;
+  const bool units = std::any_of(lines.begin(), lines.end(), [](const api::BillLine& line) {
+    return line.tasks != 0 || begun_units_differ(line);
+  });
+  const bool terms = std::any_of(lines.begin(), lines.end(), [](const api::BillLine& line) {
+    return terms_of(line) != "on_demand";
+  });
+  const bool by_task = std::any_of(lines.begin(), lines.end(),
+                                   [](const api::BillLine& line) { return line.tasks != 0; });
+  std::vector<Column> columns{{"TASK"}, {"NAME", Align::left, true}, {"STATE"}, {"ISOLATION"}};
+  if (terms) columns.push_back({"TERMS"});
+  columns.push_back({"CE", Align::right});
+  columns.push_back({"DURATION", Align::right});
+  if (units) columns.push_back({"BILLED", Align::right});
+  columns.push_back({by_task ? "A CE-HOUR, TASK" : "A CE-HOUR", Align::right});
+  for (const char* title : {"LIST", "DISCOUNT", "TOTAL"}) columns.push_back({title, Align::right});
+  Table table(columns);
   using Line = api::BillLine;
   const auto& code = bill.currency;
   const auto prices = amounts(
-      bill.lines, [](const Line& l) { return l.unit_price; }, "", code);
+      lines, [](const Line& l) { return l.unit_price; }, "", code);
   const auto lists = amounts(
-      bill.lines, [](const Line& l) { return l.list; }, bill.list, code);
+      lines, [](const Line& l) { return l.list; }, bill.list, code);
   const auto less = amounts(
-      bill.lines, [](const Line& l) { return l.discount; }, bill.discount, code);
+      lines, [](const Line& l) { return l.discount; }, bill.discount, code);
   const auto nets = amounts(
-      bill.lines, [](const Line& l) { return l.net; }, bill.total, code);
+      lines, [](const Line& l) { return l.net; }, bill.total, code);
   std::size_t i = 0;
-  for (const Line& line : bill.lines) {
-    table.add({line.task, line.name, state_of(line), line.ce, exact_seconds(line.billed_ms),
-               prices[i], lists[i], less[i], nets[i]});
+  for (const Line& line : lines) {
+    std::vector<Cell> cells{line.task, line.name, state_of(line), line.isolation};
+    if (terms) cells.emplace_back(terms_of(line));
+    cells.emplace_back(line.ce);
+    cells.emplace_back(exact_seconds(line.billed_ms));
+    if (units) cells.emplace_back(billed_text(line));
+    for (const auto* column : {&prices, &lists, &less, &nets}) cells.emplace_back((*column)[i]);
+    table.add(std::move(cells));
     ++i;
   }
   // With adjustments the total is theirs too, and stands below them.
   const bool all = bill.adjustments.empty();
-  table.add({Cell(all ? "total" : "all tasks", Style::bold), "", "", "",
-             exact_seconds(bill.billed_ms), "", lists[i], less[i],
-             Cell(all ? nets[i] : std::string(), Style::bold)});
+  std::vector<Cell> cells{Cell(all ? "total" : "all tasks", Style::bold), "", "", ""};
+  if (terms) cells.emplace_back("");
+  cells.emplace_back("");
+  cells.emplace_back(exact_seconds(bill.billed_ms));
+  if (units) cells.emplace_back("");
+  cells.emplace_back("");
+  cells.emplace_back(lists[i]);
+  cells.emplace_back(less[i]);
+  cells.emplace_back(Cell(all ? nets[i] : std::string(), Style::bold));
+  table.add(std::move(cells));
   text += table.text(colour, width) + "\n";
   text += adjustments_text(bill, colour, width);
+  text += taxes_text(bill, colour, width);
   return text + styled(proof(bill), bill.billed_equals_run ? Style::good : Style::bad, colour) +
          "\n";
+}
+
+std::string bills_text(const api::BillList& list, bool colour, std::size_t width) {
+  Table table({{"TENANT"},
+               {"TASKS", Align::right},
+               {"DURATION", Align::right},
+               {"TOTAL", Align::right},
+               {"TAX", Align::right},
+               {"WITH TAX", Align::right},
+               {""}});
+  std::map<std::string, std::vector<const api::BillView*>> by_currency;
+  for (const api::BillView& bill : list.bills) by_currency[bill.currency].push_back(&bill);
+  for (const auto& [code, bills] : by_currency) {
+    const auto currency = Currency::parse(code);
+    const Money zero = Money::zero(currency ? *currency : Currency());
+    const auto amount = [&](const std::string& text) {
+      const auto read = Money::parse(text, zero.currency());
+      return read ? *read : zero;
+    };
+    std::vector<std::string> totals, taxes, wholes;
+    Money total = zero, whole = zero;
+    for (const api::BillView* bill : bills) {
+      const Money net = amount(bill->total), with_tax = amount(bill->total_with_tax);
+      totals.push_back(amount_text(net));
+      taxes.push_back(amount_text(with_tax - net));
+      wholes.push_back(amount_text(with_tax));
+      total += net;
+      whole += with_tax;
+    }
+    totals.push_back(amount_text(total));
+    taxes.push_back(amount_text(whole - total));
+    wholes.push_back(amount_text(whole));
+    const auto nets = money_column(totals, code), off = money_column(taxes, code),
+               gross = money_column(wholes, code);
+    for (std::size_t i = 0; i < bills.size(); ++i) {
+      std::set<std::string> tasks;
+      for (const api::BillLine& line : bills[i]->lines) tasks.insert(line.task);
+      table.add({bills[i]->tenant, std::to_string(tasks.size()), exact_seconds(bills[i]->billed_ms),
+                 nets[i], off[i], gross[i], code});
+    }
+    table.add({Cell("total", Style::bold), "", "", nets.back(), off.back(),
+               Cell(gross.back(), Style::bold), code});
+  }
+  return styled("Bills", Style::bold, colour) + "  " + instant_text(list.from) + " to " +
+         instant_text(list.to) + " UTC\n\n" + table.text(colour, width);
 }
 
 namespace {
 
 // "on_demand", "on_demand night", "correction: on_demand".
-std::string terms_of(const api::InvoiceLineView& line) {
+std::string line_terms(const api::InvoiceLineView& line) {
   std::string text = line.kind == "usage" ? "" : line.kind + ": ";
   text += line.purchase_model;
   return line.window.empty() ? text : text + " " + line.window;
@@ -145,7 +267,7 @@ std::string invoice_text(const api::InvoiceView& invoice, bool colour, std::size
   const auto payable = money_column(last, code);
   std::size_t i = 0;
   for (const Line& line : invoice.lines) {
-    table.add({line.project, line.environment, line.model, terms_of(line),
+    table.add({line.project, line.environment, line.model, line_terms(line),
                line.tasks != 0    ? count_of(line.tasks, "task")
                : line.tokens != 0 ? std::to_string(line.tokens) + " tokens"
                                   : line.ce_hours,
@@ -164,6 +286,23 @@ std::string invoice_text(const api::InvoiceView& invoice, bool colour, std::size
             "\n";
   }
   return text;
+}
+
+std::string credit_note_text(const api::CreditNoteView& note, bool colour, std::size_t width) {
+  std::string text = styled("Credit note " + printable(note.id), Style::bold, colour) + " to " +
+                     printable(note.tenant) + "  of " + instant_text(note.issued_at) +
+                     " UTC, over " + printable(note.invoice) + ", amounts in " +
+                     printable(note.currency) + "\n\n";
+  std::vector<std::string> all{note.net};
+  for (const api::TaxLineView& tax : note.taxes) all.push_back(tax.amount);
+  all.push_back(note.total);
+  const auto column = money_column(all, note.currency);
+  Table table({{"GIVEN BACK", Align::left, true}, {"AMOUNT", Align::right}});
+  table.add({note.reason, column.front()});
+  for (std::size_t i = 0; i < note.taxes.size(); ++i)
+    table.add({note.taxes[i].name + " " + note.taxes[i].percent + " %", column[i + 1]});
+  table.add({Cell("total", Style::bold), Cell(column.back(), Style::bold)});
+  return text + table.text(colour, width);
 }
 
 std::string ledger_text(const api::LedgerView& ledger, bool colour, std::size_t width) {

@@ -8,7 +8,9 @@
 
 #include "api/json.hpp"
 #include "api/requests.hpp"
+#include "base/currency_codes.hpp"
 #include "base/quantity.hpp"
+#include "billing/calendar.hpp"
 #include "billing/price_table.hpp"
 #include "domain/enumerators.hpp"
 
@@ -236,19 +238,32 @@ Result<void> read_rest(Part& card, PriceTerms& terms, Currency currency) {
   });
 }
 
+// An instant, or a day, which begins at midnight UTC.
+Result<std::optional<std::string>> read_from(std::string_view given) {
+  constexpr std::size_t day_bytes = 10;  // "2026-03-02"
+  std::string text(given);
+  if (text.size() == day_bytes) {
+    LOAM_CHECK(billing::parse_date(text));
+    text += "T00:00:00Z";
+  } else {
+    LOAM_CHECK(parse_instant(text));
+  }
+  return std::optional(std::move(text));
+}
+
 Result<api::RateRequest> read_toml(const std::string& name, std::string_view text) {
   const toml::table table = toml::parse(text);
   Part card(table, name, "");
   api::RateRequest request;
   LOAM_CHECK(card.take("currency", request.currency));
-  const auto currency = Currency::parse(request.currency);
+  const auto currency = listed_currency(request.currency);
   if (!currency) return invalid(name + ": " + currency.error().message, currency.error().next_step);
   LOAM_CHECK(card.take("on_demand", request.on_demand));
   const auto as_text = [](std::string_view given) -> Result<std::optional<std::string>> {
     return std::optional<std::string>(given);
   };
   LOAM_CHECK(card.take("ce_per_gibibyte", request.ce_per_gibibyte, as_text));
-  LOAM_CHECK(card.take("from", request.effective_from, as_text));
+  LOAM_CHECK(card.take("from", request.effective_from, read_from));
   PriceTerms& terms = request.terms;
   LOAM_CHECK(card.take("granularity", terms.granularity, parse_enumerator<Granularity>));
   LOAM_CHECK(card.take("zone", terms.zone));
@@ -256,9 +271,6 @@ Result<api::RateRequest> read_toml(const std::string& name, std::string_view tex
   LOAM_CHECK(card.each("price", [&](Part& part) { return read_price(part, terms, *currency); }));
   LOAM_CHECK(read_rest(card, terms, *currency));
   LOAM_CHECK(card.finish());
-  constexpr std::size_t day_bytes = 10;  // "2026-03-02"
-  if (request.effective_from && request.effective_from->size() == day_bytes)
-    *request.effective_from += "T00:00:00Z";
   return request;
 }
 

@@ -28,7 +28,7 @@ struct Measured {
 // A task as one run: what it asked, and of it the share of the device's time that was measured.
 Result<std::optional<billing::RunMeasure>> run_of(const api::TaskView& task, Instant now) {
   billing::RunMeasure run;
-  if (!task.started_at || !task.share_measured || task.share <= 0 || task.run_ms <= 0)
+  if (!task.started_at || task.share <= 0 || task.run_ms <= 0)
     return std::optional<billing::RunMeasure>();
   LOAM_TRY(currency, Currency::parse(task.currency));
   LOAM_TRY(cost, Money::parse(task.cost, currency));
@@ -43,7 +43,8 @@ Result<std::optional<billing::RunMeasure>> run_of(const api::TaskView& task, Ins
   run.to = std::min(now, from + Duration{task.run_ms});
   run.asked = asked;
   // Shares are measurements for reports, never a charge.
-  const double used = std::min(1.0, *task.share_measured / task.share);
+  run.measured = task.share_measured.has_value();
+  const double used = std::min(1.0, task.share_measured.value_or(0) / task.share);
   run.used = MilliCe{std::llround(static_cast<double>(asked.value) * used)};
   run.cost = cost;
   return std::optional(run);
@@ -60,12 +61,10 @@ Result<Measured> runs_of(api::Client& client, const std::string& tenant, Instant
     LOAM_TRY(tasks, client.tasks(query));
     for (const api::TaskView& task : tasks.tasks) {
       LOAM_TRY(run, run_of(task, now));
-      if (run) {
-        measured.currency = run->cost.currency();
-        measured.runs.push_back(std::move(*run));
-      } else if (task.started_at) {
-        ++measured.unmeasured;
-      }
+      if (!run) continue;
+      if (!run->measured) ++measured.unmeasured;
+      measured.currency = run->cost.currency();
+      measured.runs.push_back(std::move(*run));
     }
     query.after = tasks.next;
   }
@@ -86,11 +85,13 @@ std::string report_text(const billing::EfficiencyReport& report, const Measured&
                         const Session& session) {
   const std::string code(measured.currency.code());
   const auto money = [&](Money amount) { return money_short(amount_text(amount), code); };
-  std::string text = "from " + to_text(report.period.from) + " to " + to_text(report.period.to) +
-                     ": " + percent(report.used) + " of all capacity used, mean wait " +
-                     to_text(Duration{report.queue_mean.ms / 1000 * 1000}) + "\n";
+  std::string text =
+      "from " + to_text(report.period.from) + " to " + to_text(report.period.to) + ": " +
+      (report.devices.empty() ? std::string() : percent(report.used) + " of all capacity used, ") +
+      "mean wait " + to_text(Duration{report.queue_mean.ms / 1000 * 1000}) + "\n";
   if (measured.unmeasured > 0)
-    text += count_of(measured.unmeasured, "run") + " without a measurement left out\n";
+    text += count_of(measured.unmeasured, "run") +
+            " without a measurement: only what they held counts\n";
   Table devices(
       {{"DEVICE"}, {"HELD", Align::right}, {"USED", Align::right}, {"IDLE", Align::right}});
   for (const billing::DeviceEfficiency& device : report.devices)
@@ -162,11 +163,12 @@ Result<std::vector<billing::UnitCost>> units_of(api::Client& client, const std::
   query.group_by = {arguments.text("by", "project")};
   LOAM_CHECK(billing::group_costs({}, query));
   LOAM_TRY(bill, client.bill(tenant, to_text(period.from), to_text(period.to)));
+  LOAM_TRY(currency, Currency::parse(bill.currency));
   LOAM_TRY(rows, cost_rows({{period, bill}}));
   LOAM_TRY(lines, billing::group_costs(rows, query));
   std::map<std::string, Money> costs;
   for (const billing::CostLine& line : lines) costs.emplace(line.groups.front(), line.net);
-  return billing::unit_costs(figures, costs, period);
+  return billing::unit_costs(figures, costs, period, currency);
 }
 
 std::string units_text(const std::vector<billing::UnitCost>& units, const Session& session) {
@@ -174,10 +176,15 @@ std::string units_text(const std::vector<billing::UnitCost>& units, const Sessio
                {"FIGURE"},
                {"VALUE", Align::right},
                {"COST", Align::right},
-               {"A UNIT", Align::right}});
-  for (const billing::UnitCost& unit : units)
-    table.add({unit.group, unit.name, decimal_text(unit.value, 3), amount_text(unit.cost),
-               unit.per_unit ? amount_text(*unit.per_unit) : ""});
+               {"A UNIT", Align::right},
+               {""}});
+  for (const billing::UnitCost& unit : units) {
+    const std::string code(unit.cost.currency().code());
+    table.add({unit.group, unit.name.empty() ? "no figure" : unit.name,
+               unit.name.empty() ? "" : decimal_text(unit.value, 3),
+               money_exact(amount_text(unit.cost), code),
+               unit.per_unit ? money_exact(amount_text(*unit.per_unit), code) : "", code});
+  }
   return session.text_of(table);
 }
 
@@ -187,6 +194,7 @@ std::string units_json(const std::vector<billing::UnitCost>& units) {
     json += (&unit == &units.front() ? "" : ",") + std::string("{\"group\":") +
             billing::json_string(unit.group) + ",\"name\":" + billing::json_string(unit.name) +
             ",\"value\":" + decimal_text(unit.value, 3) +
+            ",\"currency\":" + billing::json_string(unit.cost.currency().code()) +
             ",\"cost\":" + billing::json_string(amount_text(unit.cost)) + ",\"per_unit\":" +
             (unit.per_unit ? billing::json_string(amount_text(*unit.per_unit)) : "null") + "}";
   return json + "]";
@@ -224,7 +232,13 @@ Result<int> run_efficiency(Session& session, const Arguments& arguments) {
   }
   LOAM_TRY(measured, runs_of(*client, tenant, now));
   std::vector<billing::DeviceCapacity> devices;
-  LOAM_TRY(list, client->devices());
+  // What others hold of the pool is not one tenant's to see: then there is no table of devices.
+  LOAM_TRY(self, client->whoami());
+  api::DeviceList list;
+  if (tenant.empty() && self.role != "member") {
+    LOAM_TRY(all, client->devices());
+    list = std::move(all);
+  }
   for (const api::DeviceView& device : list.devices) {
     if (device.state == "refused") continue;
     LOAM_TRY(ce, parse_ce(device.ce));
@@ -242,8 +256,10 @@ std::vector<Command> efficiency_commands() {
   return {
       {"cost efficiency",
        "What was used of what was asked and paid for, and what to ask for next time",
-       "By device and by work (the tasks of one name), from what was measured of tasks; the last\n"
-       "seven days unless said otherwise. --figures takes a CSV of time,group,name,value, such as\n"
+       "By work (the tasks of one name), from what was measured of tasks, and of the whole pool "
+       "by\n"
+       "device where an operator names no tenant; the last seven days unless said\n"
+       "otherwise. --figures takes a CSV of time,group,name,value, such as\n"
        "requests served, and shows the cost of each unit by group instead.",
        "loam cost efficiency acme --from 2026-03-01 --to 2026-04-01\n"
        "loam cost efficiency acme --figures requests.csv --by project",

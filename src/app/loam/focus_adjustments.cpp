@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "app/loam/spending.hpp"
+#include "billing/record_parts.hpp"
 
 namespace loam::cli {
 namespace {
@@ -89,12 +90,11 @@ Result<billing::FocusRow> token_row(const api::AdjustmentView& adjustment, Money
   row.sku_price_id = adjustment.kind + "/" + adjustment.model + "/" + adjustment.unit_price;
   row.charge_period = period;
   row.billed = row.effective = net;
-  row.list_unit_price = row.contracted_unit_price = price;
-  if (list.units() > 0)
-    row.contracted_unit_price = price.times_ratio(net.units(), list.units(), Rounding::half_even);
-  constexpr std::int64_t million = 1'000'000;
+  row.list_unit_price = price;
+  row.discount = billing::discount_of(list, net).value_or(BasisPoints{0});
+  constexpr int million_places = 6;
   const Int128 tokens = static_cast<Int128>(adjustment.tokens) * Money::units_per_one;
-  row.pricing_quantity = tokens / million;
+  row.pricing_quantity = billing::FocusQuantity(adjustment.tokens, million_places);
   row.pricing_unit = "1000000 Tokens";
   row.consumed_quantity = tokens;
   row.consumed_unit = "Tokens";
@@ -137,6 +137,7 @@ Result<std::vector<billing::FocusRow>> focus_adjustments(
     LOAM_TRY(fees, fees_of(commitments, each.bill.tenant));
     Int128 covered = 0;
     for (const api::AdjustmentView& adjustment : each.bill.adjustments) {
+      if (adjustment.kind == "credit_note") continue;
       LOAM_TRY(net, Money::parse(adjustment.net, currency));
       LOAM_TRY(from, parse_instant(adjustment.from));
       LOAM_TRY(to, parse_instant(adjustment.to));
@@ -157,6 +158,7 @@ Result<std::vector<billing::FocusRow>> focus_adjustments(
         LOAM_TRY(hours, Money::parse(adjustment.ce_hours, currency));
         covered -= hours.units();
       }
+      if (!adjustment.invoice.empty()) row.invoice_id = adjustment.invoice;
       rows.push_back(
           finished(std::move(row), issuer, each.bill.tenant, adjustment.project, each.period.from));
     }

@@ -120,7 +120,7 @@ std::string status_line(const api::TaskView& task) {
   }
   line += "  " + percent(task.share) + " of " + printable(task.device);
   if (task.share_measured) line += " (measured " + percent(*task.share_measured) + ")";
-  return line + "  " + money_short(task.cost, task.currency) + " " + task.currency;
+  return line + "  " + money_short(task.cost_with_tax, task.currency) + " " + task.currency;
 }
 
 std::string ending_line(const api::TaskView& task) {
@@ -134,7 +134,8 @@ std::string ending_line(const api::TaskView& task) {
                              : task.outcome != "limit_reached" && task.outcome != "stopped";
   if (says_more && !task.reason.empty()) line += ": " + printable(task.reason);
   return line + " after " + human_duration(task.run_ms) + ", " +
-         money_short(task.cost, task.currency) + " " + task.currency;
+         money_short(task.cost_with_tax, task.currency) + " " + task.currency +
+         (task.cost_with_tax == task.cost ? "" : " with tax");
 }
 
 Result<int> follow(Session& session, const api::TaskView& task) {

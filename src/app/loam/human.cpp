@@ -11,8 +11,6 @@
 namespace loam::cli {
 namespace {
 
-constexpr int least_decimals = 2;
-
 std::optional<Money> amount_of(std::string_view amount, std::string_view currency) {
   const auto code = Currency::parse(currency);
   const auto money = Money::parse(amount, code ? *code : Currency());
@@ -26,7 +24,8 @@ std::string to_four_decimals(std::string_view amount, std::string_view currency,
   if (!money) return std::string(amount);
   constexpr Int128 ten_thousandth = Money::units_per_one / 10'000;
   const Money in_steps = money->times_ratio(1, ten_thousandth, rounding);
-  return display_text(Money(in_steps.units() * ten_thousandth, money->currency()), least_decimals);
+  return display_text(Money(in_steps.units() * ten_thousandth, money->currency()),
+                      std::min(4, money->currency().exponent()));
 }
 
 std::string two_digits(std::int64_t number) {
@@ -78,12 +77,13 @@ std::string money_most(std::string_view amount, std::string_view currency) {
 
 std::string money_exact(std::string_view amount, std::string_view currency) {
   const auto money = amount_of(amount, currency);
-  return money ? display_text(*money, least_decimals) : std::string(amount);
+  return money ? display_text(*money, money->currency().exponent()) : std::string(amount);
 }
 
 std::vector<std::string> money_column(const std::vector<std::string>& amounts,
                                       std::string_view currency) {
-  std::size_t places = least_decimals;
+  const auto code = Currency::parse(currency);
+  std::size_t places = static_cast<std::size_t>((code ? *code : Currency()).exponent());
   for (const std::string& amount : amounts)
     places = std::max(places, decimals_of(money_exact(amount, currency)));
   std::vector<std::string> column;

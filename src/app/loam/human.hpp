@@ -16,12 +16,13 @@ std::string human_duration(std::int64_t ms);
 // "3,723.250 s": exact, for proofs.
 std::string exact_seconds(std::int64_t ms);
 
-// An amount as the API gives it ("0.020833333333") to at most four decimals and at least two,
+// An amount as the API gives it ("0.020833333333") to at most four decimals and at least those
+// that the currency is paid in,
 // rounded half to even; "" stays. Text that is no amount is given back as it is.
 std::string money_short(std::string_view amount, std::string_view currency);
 // The same, rounded up: what is promised as a most is never less than it is.
 std::string money_most(std::string_view amount, std::string_view currency);
-// All decimals, at least two.
+// All decimals, at least those that the currency is paid in.
 std::string money_exact(std::string_view amount, std::string_view currency);
 // The same with as many decimals for each as the one with the most, so that points align.
 std::vector<std::string> money_column(const std::vector<std::string>& amounts,

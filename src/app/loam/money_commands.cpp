@@ -26,8 +26,23 @@ std::string tenant_of(const Session& session, const Arguments& arguments) {
 Result<int> run_bill(Session& session, const Arguments& arguments) {
   LOAM_TRY(from, instant_or_day(arguments, "from"));
   LOAM_TRY(to, instant_or_day(arguments, "to"));
+  const std::string tenant = tenant_of(session, arguments);
+  if (arguments.has("all") && !arguments.operand(0).empty())
+    return invalid("both a tenant, " + tenant + ", and --all are given", "give one of them");
   LOAM_TRY(client, session.client());
-  LOAM_TRY(bill, client->bill(tenant_of(session, arguments), from, to));
+  bool all = arguments.has("all");
+  if (!all && tenant.empty()) {
+    // An operator who names nobody means everybody.
+    LOAM_TRY(tenants, client->tenants());
+    all = tenants.tenants.size() > 1;
+  }
+  if (all) {
+    LOAM_TRY(list, client->bills("", from, to, "none", "UTC"));
+    if (session.json()) return session.print_json(list);
+    session.out() << bills_text(list, session.console().colour, session.width());
+    return 0;
+  }
+  LOAM_TRY(bill, client->bill(tenant, from, to));
   if (session.json()) return session.print_json(bill);
   session.out() << bill_text(bill, session.console().colour, session.width());
   return 0;
@@ -55,10 +70,12 @@ Result<int> run_invoice_list(Session& session, const Arguments& arguments) {
                {"TO (UTC)"},
                {"ISSUED (UTC)"},
                {"TOTAL", Align::right},
+               {"CREDITED", Align::right},
                {""}});
   for (const api::InvoiceView& invoice : list.invoices) {
     table.add({invoice.id, invoice.tenant, instant_text(invoice.from), instant_text(invoice.to),
                instant_text(invoice.issued_at), money_exact(invoice.total, invoice.currency),
+               invoice.credited == "0" ? "" : money_exact(invoice.credited, invoice.currency),
                invoice.currency});
   }
   session.out() << session.text_of(table);
@@ -66,10 +83,8 @@ Result<int> run_invoice_list(Session& session, const Arguments& arguments) {
   return 0;
 }
 
-// An invoice for others: a file to send, or bytes for a pipe.
-Result<int> render_invoice(Session& session, const Arguments& arguments,
-                           const api::InvoiceView& invoice) {
-  LOAM_TRY(document, document_of(invoice));
+// An invoice or credit note for others: a file to send, or bytes for a pipe.
+Result<int> render(Session& session, const Arguments& arguments, billing::Document document) {
   document.issuer = arguments.text("issuer");
   const std::string format = arguments.text("format", "text");
   std::string bytes;
@@ -94,15 +109,29 @@ Result<int> render_invoice(Session& session, const Arguments& arguments,
   if (!file)
     return Error{ErrorKind::unavailable, "the file '" + path + "' cannot be written",
                  "check the folder"};
-  session.say("the invoice is in " + printable(path));
+  session.say(billing::number_text(document) + " is in " + printable(path));
   return 0;
 }
 
 Result<int> run_invoice_show(Session& session, const Arguments& arguments) {
   LOAM_TRY(client, session.client());
+  const bool rendered = arguments.has("format") || arguments.has("output");
+  if (arguments.operand(0).starts_with("cn-")) {
+    LOAM_TRY(note, client->credit_note(arguments.operand(0)));
+    if (rendered) {
+      LOAM_TRY(of, client->invoice(note.invoice));
+      LOAM_TRY(document, document_of(note, of));
+      return render(session, arguments, std::move(document));
+    }
+    if (session.json()) return session.print_json(note);
+    session.out() << credit_note_text(note, session.console().colour, session.width());
+    return 0;
+  }
   LOAM_TRY(invoice, client->invoice(arguments.operand(0)));
-  if (arguments.has("format") || arguments.has("output"))
-    return render_invoice(session, arguments, invoice);
+  if (rendered) {
+    LOAM_TRY(document, document_of(invoice));
+    return render(session, arguments, std::move(document));
+  }
   if (session.json()) return session.print_json(invoice);
   session.out() << invoice_text(invoice, session.console().colour, session.width());
   return 0;
@@ -156,10 +185,11 @@ std::vector<Command> invoice_commands() {
        {paging},
        run_invoice_list},
       {"invoice show",
-       "One invoice with its lines",
+       "One invoice with its lines, or one credit note",
        "With --format or --output as a document to send.",
-       "loam invoice show inv-1\nloam invoice show inv-1 --format pdf --output inv-1.pdf",
-       {{"ID", "an invoice, as the list shows it"}},
+       "loam invoice show inv-1\nloam invoice show inv-1 --format pdf --output inv-1.pdf\n"
+       "loam invoice show cn-1",
+       {{"ID", "an invoice, or a credit note: cn-1"}},
        {{"Output",
          {{"--format", "FORMAT", "default: text", Kind::value, "text csv json pdf"},
           {"--issuer", "NAME", "who sells, as the document names it"},
@@ -194,10 +224,12 @@ std::vector<Command> money_commands() {
   std::vector<Command> commands{
       {"bill",
        "What a tenant's tasks cost, line by line",
-       "Ends with the proof that billed seconds are run seconds. A day begins at midnight UTC.",
-       "loam bill acme\nloam bill acme --from 2026-03-01 --to 2026-04-01",
+       "Ends with the proof that billed seconds are run seconds. A day begins at midnight UTC.\n"
+       "Of all tenants: a line each, and the total.",
+       "loam bill acme\nloam bill acme --from 2026-03-01 --to 2026-04-01\nloam bill --all",
        {maybe_tenant},
-       {{"When",
+       {{"What", {{"--all", "", "of all tenants, whatever LOAM_TENANT says", Kind::flag}}},
+        {"When",
          {{"--from", "INSTANT", "from then on; default: the beginning"},
           {"--to", "INSTANT", "before then; default: now"}}}},
        run_bill},

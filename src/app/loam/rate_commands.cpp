@@ -1,4 +1,5 @@
 // rate list, show, set and publish.
+#include <algorithm>
 #include <boost/describe/enum_to_string.hpp>
 #include <fstream>
 #include <iterator>
@@ -7,6 +8,7 @@
 #include "app/loam/commands.hpp"
 #include "app/loam/human.hpp"
 #include "app/loam/session.hpp"
+#include "base/currency_codes.hpp"
 #include "base/money.hpp"
 #include "base/quantity.hpp"
 #include "base/time.hpp"
@@ -111,6 +113,117 @@ void print_token_prices(Session& session, const PriceTerms& terms, const std::st
   session.out() << "\n" << session.text_of(table);
 }
 
+// The least that a card asks for a CE-hour of one model at the plain terms; nothing where it has no
+// such price.
+std::optional<Money> least_of(const PriceTerms& terms, PurchaseModel model) {
+  std::optional<Money> least;
+  for (const Price& price : terms.prices) {
+    if (price.purchase_model != model || !price.service_class.empty() || price.work_class ||
+        price.isolation)
+      continue;
+    for (const Tier& tier : price.tiers) least = least ? std::min(*least, tier.price) : tier.price;
+  }
+  return least;
+}
+
+// What a card says and the daemon does not do, and what is odd about its prices.
+std::vector<std::string> notes_on(const PriceTerms& terms, Money on_demand) {
+  std::vector<std::string> notes;
+  const ServiceRates& services = terms.services;
+  if (services.storage || services.backup || services.network)
+    notes.push_back(
+        "services: the daemon does not meter storage, backups and network yet; they are "
+        "not billed");
+  const auto reservation = least_of(terms, PurchaseModel::reservation);
+  const auto commitment = least_of(terms, PurchaseModel::commitment);
+  if (reservation) notes.push_back("reservation: not sold by the daemon yet");
+  if (!reservation && terms.reservation_unused != PriceTerms{}.reservation_unused)
+    notes.push_back("reservation_unused: says nothing without a price of the model reservation");
+  if (reservation && *reservation < on_demand)
+    notes.push_back("reservation: cheaper than on demand, though capacity is locked for it");
+  if (commitment && *commitment > on_demand)
+    notes.push_back("commitment: dearer than on demand, so nobody gains by it");
+  return notes;
+}
+
+void say_notes(Session& session, const PriceTerms& terms, const std::string& on_demand,
+               const std::string& currency) {
+  const auto code = Currency::parse(currency);
+  const auto price = Money::parse(on_demand, code ? *code : Currency());
+  for (const std::string& note : notes_on(terms, price ? *price : Money()))
+    session.say("note: " + note);
+}
+
+// What else a card says, in facts.
+std::string facts_of(const PriceTerms& terms, const std::string& currency, bool colour) {
+  const auto rate = [&](const std::optional<Money>& price, const char* unit) {
+    return price ? money_exact(amount_text(*price), currency) + " " + currency + " " + unit
+                 : std::string();
+  };
+  std::string discounts, taxes;
+  for (const Discount& discount : terms.discounts)
+    discounts += (discounts.empty() ? "" : ", ") + discount.name + " " +
+                 decimal_text(discount.off.value, 2) + " %" +
+                 (discount.purchase_model ? " on " + word(*discount.purchase_model) : "");
+  for (const Tax& tax : terms.taxes)
+    taxes += (taxes.empty() ? "" : ", ") + tax.name + " " + decimal_text(tax.parts_per_million, 4) +
+             " %";
+  const bool reserved = terms.reservation_unused != PriceTerms{}.reservation_unused;
+  return facts_text({{"bills", terms.granularity == Granularity::exact ? "to the millisecond"
+                               : terms.granularity == Granularity::task
+                                   ? "by the task, however long"
+                                   : "every " + word(terms.granularity) + " begun"},
+                     {"discounts", discounts},
+                     {"taxes", taxes},
+                     {"storage", rate(terms.services.storage, "a GiB-hour, not metered yet")},
+                     {"backup", rate(terms.services.backup, "a GiB-hour, not metered yet")},
+                     {"network", rate(terms.services.network, "a GiB, not metered yet")},
+                     {"unused", reserved ? decimal_text(terms.reservation_unused.value, 2) +
+                                               " % of the price, of reserved time"
+                                         : std::string()}},
+                    colour);
+}
+
+Result<int> run_rate_spot(Session& session, const Arguments& arguments) {
+  LOAM_TRY(from, instant_or_day(arguments, "from"));
+  LOAM_TRY(to, instant_or_day(arguments, "to"));
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(list, client->spot_prices(arguments.text("currency", "USD"), from, to));
+  if (session.json()) return session.print_json(list);
+  if (list.prices.empty()) {
+    session.say("spot is not sold in " + list.currency +
+                "; a rate card with a [spot] table sells it");
+    return 0;
+  }
+  Table table({{"FROM (UTC)"},
+               {"TO (UTC)"},
+               {"A CE-HOUR", Align::right},
+               {""},
+               {"OF ON DEMAND", Align::right},
+               {"SUPPLY CE", Align::right},
+               {"DEMAND CE", Align::right}});
+  LOAM_TRY(currency, Currency::parse(list.currency));
+  const auto on_demand = Money::parse(list.on_demand, currency);
+  std::vector<std::string> prices;
+  for (const api::SpotPriceView& price : list.prices) prices.push_back(price.price);
+  const auto column = money_column(prices, list.currency);
+  for (std::size_t i = 0; i < list.prices.size(); ++i) {
+    const api::SpotPriceView& price = list.prices[i];
+    std::string share;
+    if (const auto amount = Money::parse(price.price, currency);
+        amount && on_demand && !on_demand->is_zero()) {
+      constexpr std::int64_t whole = 10'000;
+      const Money part = Money(whole, currency)
+                             .times_ratio(amount->units(), on_demand->units(), Rounding::half_even);
+      share = decimal_text(static_cast<std::int64_t>(part.units()), 2) + " %";
+    }
+    table.add({instant_text(price.from), price.to.empty() ? "now" : instant_text(price.to),
+               column[i], list.currency, share, price.supply_ce, price.demand_ce});
+  }
+  session.out() << session.text_of(table);
+  return 0;
+}
+
 Result<int> run_rate_show(Session& session, const Arguments& arguments) {
   LOAM_TRY(client, session.client());
   LOAM_TRY(list, client->rates());
@@ -133,6 +246,7 @@ Result<int> run_rate_show(Session& session, const Arguments& arguments) {
     }
     session.out() << "\n" << session.text_of(table);
     print_token_prices(session, terms, rate.currency);
+    session.out() << "\n" << facts_of(terms, rate.currency, session.console().colour);
     if (terms.windows.empty()) return 0;
     Table windows({{"WINDOW"}, {"FROM"}, {"TO"}, {"ON", Align::left, true}});
     for (const Window& window : terms.windows)
@@ -149,7 +263,7 @@ Result<int> run_rate_set(Session& session, const Arguments& arguments) {
   api::RateRequest request;
   request.on_demand = arguments.operand(0);
   request.currency = arguments.text("currency", request.currency);
-  LOAM_TRY(currency, Currency::parse(request.currency));
+  LOAM_TRY(currency, listed_currency(request.currency));
   LOAM_TRY(price, Money::parse(request.on_demand, currency));
   if (price.is_negative())
     return invalid("a price of " + request.on_demand + " is below zero", "use 0 or more");
@@ -177,6 +291,7 @@ Result<int> run_rate_publish(Session& session, const Arguments& arguments) {
   LOAM_TRY(request, read_card(path, text));
   LOAM_TRY(from, instant_or_day(arguments, "from"));
   if (!from.empty()) request.effective_from = from;
+  say_notes(session, request.terms, request.on_demand, request.currency);
   if (arguments.has("check")) {
     session.say(printable(path) + " is a rate card in " + request.currency);
     return 0;
@@ -217,6 +332,16 @@ std::vector<Command> rate_commands() {
        {{"ID", "a rate card, as the list shows it"}},
        {},
        run_rate_show},
+      {"rate spot",
+       "What a CE-hour of spot costs now, and has cost",
+       "The price moves at most once a minute, with supply and demand.",
+       "loam rate spot\nloam rate spot --from 2026-03-01 --currency EUR",
+       {},
+       {{"Which",
+         {{"--currency", "CODE", "default: USD"},
+          {"--from", "INSTANT", "also the prices since then, the last hundred"},
+          {"--to", "INSTANT", "those that began before then; default: now"}}}},
+       run_rate_spot},
       {"rate set",
        "Publish a price: what a CE-hour costs from now, or from then, on",
        "",

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "app/loam/human.hpp"
 #include "base/quantity.hpp"
@@ -62,8 +63,11 @@ Result<std::pair<std::string, std::string>> split(const std::string& option,
 
 Result<void> take_pairs(const Arguments& arguments, const std::string& option, const char* shape,
                         std::map<std::string, std::string>& out) {
+  std::set<std::string> given;
   for (const std::string& text : arguments.list(option)) {
     LOAM_TRY(pair, split(option, text, shape));
+    if (!given.insert(pair.first).second)
+      return invalid("--" + option + ": '" + pair.first + "' is given twice", "give each once");
     out[pair.first] = pair.second;
   }
   return {};
@@ -302,6 +306,8 @@ Result<api::TaskRequest> request_of(const Session& session, const Arguments& arg
   take(arguments, "class", request.service_class);
   take(arguments, "queue", request.queue);
   LOAM_CHECK(take_pairs(arguments, "tag", "KEY=VALUE", request.tags));
+  if (const auto good = billing::check(request.tags); !good.ok())
+    return invalid("--tag: " + good.error().message, good.error().next_step);
   LOAM_CHECK(take_pairs(arguments, "secret", "NAME=REFERENCE", request.secrets));
   LOAM_CHECK(take_variables(session, arguments, request.env));
   for (const std::string& text : arguments.list("mount")) {
@@ -327,9 +333,11 @@ std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& aske
                                          money_exact(quote.unit_price, quote.currency) + " " +
                                          quote.currency + " a CE-hour";
   if (quote.discount_percent != "0") why += ", less " + quote.discount_percent + " %";
+  const bool taxed = quote.tax_percent != "0";
+  if (taxed) why += ", before tax";
   std::vector<std::string> numbers{quote.per_task ? "-" : money(quote.per_hour),
                                    money_most(quote.at_most, quote.currency) + " " + quote.currency,
-                                   when_it_starts(quote), money(quote.expected)};
+                                   when_it_starts(quote), money(quote.expected_with_tax)};
   std::size_t width = 0;
   for (const std::string& number : numbers) width = std::max(width, number.size() + 3);
   const auto line = [&](const char* name, const std::string& number, const std::string& words) {
@@ -341,9 +349,9 @@ std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& aske
   std::string text =
       line("per hour  ", numbers[0], why) +
       line("expected  ", numbers[3],
-           "for " + human_duration(quote.expected_ms) + "; best " + money(quote.best) + ", worst " +
-               money_most(quote.worst, quote.currency) + " " + quote.currency +
-               (quote.tax_percent == "0" ? "" : ", and " + quote.tax_percent + " % tax")) +
+           "for " + human_duration(quote.expected_ms) + "; best " + money(quote.best_with_tax) +
+               ", worst " + money_most(quote.worst_with_tax, quote.currency) + " " +
+               quote.currency + (taxed ? "; tax of " + quote.tax_percent + " % included" : "")) +
       line("at most   ", numbers[1],
            "for " + human_duration(quote.limit_ms) + "; set aside first, what is left comes back") +
       line("starts    ", numbers[2],

@@ -1,7 +1,10 @@
 #include "app/loam/spending.hpp"
 
+#include <algorithm>
 #include <boost/describe/enum_from_string.hpp>
 #include <charconv>
+#include <map>
+#include <set>
 
 #include "app/loam/human.hpp"
 #include "app/loam/table.hpp"
@@ -40,6 +43,12 @@ Attribution who_of(const api::BillLine& line) {
   return who;
 }
 
+// As `loam cost --by meter` names it.
+std::string meter_of(const std::string& adjustment) {
+  if (adjustment.ends_with("_tokens")) return "tokens";
+  return adjustment == "fee" ? "commitment_fee" : adjustment;
+}
+
 std::optional<TaskId> task_of(const api::BillLine& line) {
   return TaskId::parse(line.task);
 }
@@ -70,9 +79,14 @@ Result<std::vector<billing::CostRow>> cost_rows(const std::vector<BucketBill>& b
       row.who.project = adjustment.project;
       row.who.environment = adjustment.environment;
       row.who.model = adjustment.model;
-      LOAM_TRY(model, model_of(adjustment.purchase_model));
+      if (adjustment.kind == "credit_note") {
+        row.who.project = row.who.environment = "(none)";
+      } else {
+        LOAM_TRY(model, model_of(adjustment.purchase_model));
+        row.purchase_model = model;
+      }
       LOAM_TRY(net, Money::parse(adjustment.net, currency));
-      row.purchase_model = model;
+      row.meter = meter_of(adjustment.kind);
       row.net = net;
       rows.push_back(std::move(row));
     }
@@ -94,8 +108,10 @@ Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>&
       LOAM_TRY(net, Money::parse(line.net, currency));
       LOAM_TRY(model, model_of(line.purchase_model));
       LOAM_TRY(ce, parse_ce(line.ce));
-      charge.from = each.period.from;
-      charge.to = each.period.to;
+      LOAM_TRY(from, parse_instant(line.used_from));
+      LOAM_TRY(to, parse_instant(line.used_to));
+      charge.from = from;
+      charge.to = to;
       const bool per_task = line.tasks != 0;
       charge.quantity =
           per_task ? Int128{line.tasks} : static_cast<Int128>(ce.value) * line.units_ms;
@@ -112,12 +128,91 @@ Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>&
       row.billing_account_id = row.billing_account_name = each.bill.tenant;
       row.billing_period = billing::month_of(billing::Zone(), each.period.from);
       row.sku_price_id = "compute/" + line.purchase_model + "/" + line.unit_price;
+      LOAM_TRY(off, parse_decimal(line.discount_percent, 2, 10'000, "discount in %"));
+      row.discount = BasisPoints{off};
+      if (!line.invoice.empty()) row.invoice_id = line.invoice;
       row.correction = line.units_ms < 0 || line.tasks < 0;
       if (!line.name.empty()) row.resource_name = line.name;
       rows.push_back(std::move(row));
     }
   }
   return rows;
+}
+
+Result<void> add_focus_documents(const std::vector<BucketBill>& bills, const std::string& issuer,
+                                 std::vector<billing::FocusRow>& rows) {
+  std::map<std::string, Money> billed;  // by invoice
+  for (const billing::FocusRow& row : rows) {
+    if (!row.invoice_id) continue;
+    const Money zero = Money::zero(row.billed.currency());
+    billed.try_emplace(*row.invoice_id, zero).first->second += row.billed;
+  }
+  for (const BucketBill& each : bills) {
+    LOAM_TRY(currency, Currency::parse(each.bill.currency));
+    const auto add = [&](billing::FocusRow row) -> billing::FocusRow& {
+      row.issuer = issuer;
+      row.billing_account_id = row.billing_account_name = each.bill.tenant;
+      row.billing_period = billing::month_of(billing::Zone(), row.charge_period.from);
+      rows.push_back(std::move(row));
+      return rows.back();
+    };
+    for (const api::BilledInvoice& invoice : each.bill.invoices) {
+      LOAM_TRY(from, parse_instant(invoice.from));
+      LOAM_TRY(to, parse_instant(invoice.to));
+      LOAM_TRY(net, Money::parse(invoice.net, currency));
+      LOAM_TRY(subtotal, Money::parse(invoice.subtotal, currency));
+      LOAM_TRY(total, Money::parse(invoice.total, currency));
+      const billing::Period period{from, to};
+      for (const api::TaxLineView& tax : invoice.taxes) {
+        LOAM_TRY(amount, Money::parse(tax.amount, currency));
+        add(billing::focus_tax(tax.name, tax.percent, amount, invoice.id, period));
+      }
+      auto& rounding = add(billing::focus_rounding(subtotal - net, invoice.id, period));
+      const auto sum = billed.find(invoice.id);
+      if (sum != billed.end() && sum->second == net) rounding.invoice_total = total;
+    }
+    for (const api::CreditNoteView& note : each.bill.credit_notes) {
+      LOAM_TRY(at, parse_instant(note.issued_at));
+      LOAM_TRY(net, Money::parse(note.net, currency));
+      const billing::Period moment{at, at};
+      add(billing::focus_credit_note(note.id, note.reason, -net, note.invoice, moment));
+      for (const api::TaxLineView& tax : note.taxes) {
+        LOAM_TRY(amount, Money::parse(tax.amount, currency));
+        add(billing::focus_tax(tax.name, tax.percent, -amount, note.invoice, moment)).correction =
+            true;
+      }
+    }
+  }
+  return {};
+}
+
+Result<BucketBills> buckets_of(api::BillList list) {
+  BucketBills all;
+  std::vector<BucketBill>& bills = all.bills;
+  LOAM_TRY(begin, parse_instant(list.from));
+  LOAM_TRY(end, parse_instant(list.to));
+  all.period = {begin, std::max(end, begin + Duration{1})};
+  for (api::BillView& bill : list.bills) {
+    LOAM_TRY(from, parse_instant(bill.from));
+    LOAM_TRY(to, parse_instant(bill.to));
+    bills.push_back({{from, std::max(to, from + Duration{1})}, std::move(bill)});
+  }
+  return all;
+}
+
+void add_empty_bills(const std::vector<api::CommitmentView>& commitments,
+                     const std::vector<billing::Period>& buckets, std::vector<BucketBill>& bills) {
+  std::set<std::pair<std::string, Instant>> there;
+  for (const BucketBill& each : bills) there.emplace(each.bill.tenant, each.period.from);
+  for (const api::CommitmentView& commitment : commitments) {
+    for (const billing::Period& bucket : buckets) {
+      if (!there.emplace(commitment.tenant, bucket.from).second) continue;
+      api::BillView bill;
+      bill.tenant = commitment.tenant;
+      bill.currency = commitment.currency;
+      bills.push_back({bucket, std::move(bill)});
+    }
+  }
 }
 
 std::string cost_text(const std::vector<billing::CostLine>& lines, const billing::CostQuery& query,
@@ -187,6 +282,7 @@ Result<billing::Document> document_of(const api::InvoiceView& invoice) {
   const auto id = InvoiceId::parse(invoice.id);
   if (!id) return not_understood("the invoice '" + invoice.id + "'");
   document.number = id->value;
+  document.tenant = TenantId::parse(invoice.tenant_id).value_or(TenantId{});
   document.tenant_name = invoice.tenant;
   document.currency = currency;
   document.period = {from, to};
@@ -229,6 +325,38 @@ Result<billing::Document> document_of(const api::InvoiceView& invoice) {
     made.net = net;
     made.payable = payable;
     document.lines.push_back(std::move(made));
+  }
+  return document;
+}
+
+Result<billing::Document> document_of(const api::CreditNoteView& note,
+                                      const api::InvoiceView& invoice) {
+  LOAM_TRY(document, document_of(invoice));
+  const auto id = CreditNoteId::parse(note.id);
+  if (!id) return not_understood("the credit note '" + note.id + "'");
+  const Currency currency = document.currency;
+  document.kind = billing::DocumentKind::credit_note;
+  document.corrects = document.number;
+  document.number = id->value;
+  document.reason = note.reason;
+  LOAM_TRY(issued_at, parse_instant(note.issued_at));
+  LOAM_TRY(net, Money::parse(note.net, currency));
+  LOAM_TRY(total, Money::parse(note.total, currency));
+  document.issued_at = issued_at;
+  billing::DocumentLine line;
+  line.kind = billing::LineKind::credit;
+  line.description = note.reason;
+  line.unit_price = Money::zero(currency);
+  line.list = line.net = line.payable = -net;
+  document.lines = {line};
+  document.subtotal = -net;
+  document.total = -total;
+  document.taxes.clear();
+  for (const api::TaxLineView& tax : note.taxes) {
+    LOAM_TRY(share, parse_decimal(tax.percent, 4, 1'000'000, "tax in %"));
+    LOAM_TRY(base, Money::parse(tax.base, currency));
+    LOAM_TRY(amount, Money::parse(tax.amount, currency));
+    document.taxes.push_back({tax.name, share, -base, -amount});
   }
   return document;
 }

@@ -21,12 +21,28 @@ struct BucketBill {
 Result<std::vector<billing::CostRow>> cost_rows(const std::vector<BucketBill>& bills);
 Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>& bills,
                                                   const std::string& issuer);
+// The invoices issued in the bills' time: each one's taxes, and what it was rounded by to be
+// payable; its credit notes with their taxes. Where all rows of an invoice are in `rows` they are
+// marked with its total.
+Result<void> add_focus_documents(const std::vector<BucketBill>& bills, const std::string& issuer,
+                                 std::vector<billing::FocusRow>& rows);
 // What is charged or given back besides usage: a commitment's fee as its purchase, spread over its
 // days as what was used and what stayed unused of it; what it covers, and service credits, as
-// credits against the usage rows. BilledCost adds up to the bills' totals.
+// credits against the usage rows. Credit notes are left to add_focus_documents.
 Result<std::vector<billing::FocusRow>> focus_adjustments(
     const std::vector<BucketBill>& bills, const std::vector<api::CommitmentView>& commitments,
     const std::string& issuer);
+// Bills of buckets as the API lists them, and the time that they were asked for.
+struct BucketBills {
+  std::string tenant;  // as asked for; empty: of all that the caller may see
+  billing::Period period;
+  std::vector<BucketBill> bills;
+};
+Result<BucketBills> buckets_of(api::BillList list);
+// The API leaves out buckets with nothing on them; who holds a commitment has a share of its fee in
+// them all the same. Adds bills without lines for those of `buckets`.
+void add_empty_bills(const std::vector<api::CommitmentView>& commitments,
+                     const std::vector<billing::Period>& buckets, std::vector<BucketBill>& bills);
 std::string cost_text(const std::vector<billing::CostLine>& lines, const billing::CostQuery& query,
                       Currency currency, bool colour, std::size_t width);
 std::string cost_json(const std::vector<billing::CostLine>& lines, const billing::CostQuery& query,
@@ -34,5 +50,8 @@ std::string cost_json(const std::vector<billing::CostLine>& lines, const billing
 
 // An invoice of the API as a document, for its renderings. The payable amounts are those issued.
 Result<billing::Document> document_of(const api::InvoiceView& invoice);
+// A credit note over `invoice`, likewise.
+Result<billing::Document> document_of(const api::CreditNoteView& note,
+                                      const api::InvoiceView& invoice);
 
 }  // namespace loam::cli

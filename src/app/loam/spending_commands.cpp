@@ -1,6 +1,7 @@
 // cost and cost export: what was spent, from the daemon's bills.
 #include <fstream>
 #include <iterator>
+#include <map>
 
 #include "app/loam/commands.hpp"
 #include "app/loam/human.hpp"
@@ -11,8 +12,6 @@ namespace loam::cli {
 namespace {
 
 using Kind = Option::Kind;
-
-constexpr std::size_t buckets_max = 1000;  // each is a question to the daemon
 
 Result<billing::CostQuery> query_of(const Arguments& arguments, const char* bucket) {
   billing::CostQuery query;
@@ -52,57 +51,86 @@ Result<std::string> instant_of(const Arguments& arguments, const char* option,
   return text;
 }
 
-// The bills of every bucket of the time asked for.
-Result<std::vector<BucketBill>> bills_of(Session& session, const Arguments& arguments,
-                                         const billing::CostQuery& query) {
+// The bills of every bucket of the time asked for: of the tenant named, or of all that there are.
+Result<BucketBills> bills_of(Session& session, const Arguments& arguments,
+                             const billing::CostQuery& query, const std::string& bucket) {
   LOAM_TRY(from, instant_of(arguments, "from", query.zone));
   LOAM_TRY(to, instant_of(arguments, "to", query.zone));
   const std::string named = arguments.operand(0);
-  const std::string tenant = named.empty() ? session.tenant() : named;
+  if (!named.empty() && arguments.has("all"))
+    return invalid("both a tenant, " + named + ", and --all are given", "give one of them");
+  const std::string tenant = arguments.has("all") ? std::string()
+                             : named.empty()      ? session.tenant()
+                                                  : named;
   LOAM_TRY(client, session.client());
-  LOAM_TRY(whole, client->bill(tenant, from, to));
-  LOAM_TRY(begin, parse_instant(whole.from));
-  LOAM_TRY(end, parse_instant(whole.to));
-  const auto periods = billing::cut_into({begin, end}, query.bucket, query.zone);
-  std::vector<BucketBill> bills;
-  if (periods.size() <= 1) {
-    bills.push_back({{begin, end}, whole});
-    return bills;
-  }
-  if (periods.size() > buckets_max)
-    return invalid(std::to_string(periods.size()) + " buckets of time are too many",
-                   "take a larger --bucket, or a shorter time");
-  for (const billing::Period& period : periods) {
-    LOAM_TRY(bill, client->bill(whole.tenant, to_text(period.from), to_text(period.to)));
-    bills.push_back({period, std::move(bill)});
-  }
+  LOAM_TRY(list, client->bills(tenant, from, to, bucket, query.zone.name()));
+  LOAM_TRY(bills, buckets_of(std::move(list)));
+  bills.tenant = tenant;
   return bills;
 }
 
+// By currency: amounts of two are never added.
+std::map<Currency, std::vector<BucketBill>> by_currency(std::vector<BucketBill> bills) {
+  std::map<Currency, std::vector<BucketBill>> apart;
+  for (BucketBill& each : bills) {
+    const auto currency = Currency::parse(each.bill.currency);
+    apart[currency ? *currency : Currency()].push_back(std::move(each));
+  }
+  return apart;
+}
+
+// Every line for each currency there is.
+struct Costs {
+  Currency currency;
+  std::vector<billing::CostLine> lines;
+};
+
 Result<int> run_cost(Session& session, const Arguments& arguments) {
   LOAM_TRY(query, query_of(arguments, "none"));
-  LOAM_TRY(bills, bills_of(session, arguments, query));
-  LOAM_TRY(rows, cost_rows(bills));
-  LOAM_TRY(lines, billing::group_costs(rows, query));
-  LOAM_TRY(currency, Currency::parse(bills.front().bill.currency));
+  LOAM_TRY(bills, bills_of(session, arguments, query, arguments.text("bucket", "none")));
+  std::vector<Costs> costs;
+  for (const auto& [currency, some] : by_currency(std::move(bills.bills))) {
+    LOAM_TRY(rows, cost_rows(some));
+    LOAM_TRY(lines, billing::group_costs(rows, query));
+    costs.push_back({currency, std::move(lines)});
+  }
   if (session.json()) {
-    session.out() << cost_json(lines, query, currency) << "\n";
-  } else {
-    session.out() << cost_text(lines, query, currency, session.console().colour, session.width());
+    // One currency, the common case, is an object of its own.
+    const bool one = costs.size() == 1;
+    session.out() << (one ? "" : "{\"currencies\":[");
+    for (std::size_t i = 0; i < costs.size(); ++i)
+      session.out() << (i == 0 ? "" : ",") << cost_json(costs[i].lines, query, costs[i].currency);
+    session.out() << (one ? "\n" : "]}\n");
+    return 0;
+  }
+  if (costs.empty()) session.say("nothing was spent in this time");
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    session.out() << (i == 0 ? "" : "\n")
+                  << cost_text(costs[i].lines, query, costs[i].currency, session.console().colour,
+                               session.width());
   }
   return 0;
 }
 
 Result<int> run_cost_export(Session& session, const Arguments& arguments) {
   LOAM_TRY(query, query_of(arguments, "day"));
-  LOAM_TRY(bills, bills_of(session, arguments, query));
-  LOAM_TRY(rows, focus_rows(bills, arguments.text("issuer", "loam")));
+  LOAM_TRY(found, bills_of(session, arguments, query, arguments.text("bucket", "day")));
+  const std::string issuer = arguments.text("issuer", "loam");
   LOAM_TRY(client, session.client());
-  LOAM_TRY(commitments, client->commitments());
-  LOAM_TRY(besides,
-           focus_adjustments(bills, commitments.commitments, arguments.text("issuer", "loam")));
+  LOAM_TRY(list, client->commitments());
+  // Of whom was asked for.
+  const std::string tenant = found.tenant;
+  std::erase_if(list.commitments, [&](const api::CommitmentView& commitment) {
+    return !tenant.empty() && commitment.tenant != tenant;
+  });
+  std::vector<BucketBill>& bills = found.bills;
+  add_empty_bills(list.commitments, billing::cut_into(found.period, query.bucket, query.zone),
+                  bills);
+  LOAM_TRY(rows, focus_rows(bills, issuer));
+  LOAM_TRY(besides, focus_adjustments(bills, list.commitments, issuer));
   rows.insert(rows.end(), std::make_move_iterator(besides.begin()),
               std::make_move_iterator(besides.end()));
+  LOAM_CHECK(add_focus_documents(bills, issuer, rows));
   const bool lines = session.json() || arguments.text("format") == "jsonl";
   std::string text = lines ? "" : billing::focus_csv_head();
   for (const billing::FocusRow& row : rows)
@@ -133,26 +161,31 @@ OptionGroup when_options() {
 }  // namespace
 
 std::vector<Command> spending_commands() {
-  const Operand maybe_tenant{"TENANT", "default: LOAM_TENANT, else the caller's own",
+  const Operand maybe_tenant{"TENANT", "default: LOAM_TENANT, else all that the caller may see",
                              Operand::Kind::maybe, "@tenant"};
+  const Option all{"--all", "", "of all tenants, whatever LOAM_TENANT says", Kind::flag};
   return {
       {"cost",
        "What was spent, by group and time",
-       "Groups are project, environment, model, purchase_model, meter, tenant and tag:KEY. Usage\n"
-       "counts in the bucket in which its hour begins. Beside it: cost export, cost validate.",
-       "loam cost acme --by project,tag:team --from 2026-03-01 --bucket day",
+       "Groups are project, environment, model, purchase_model, meter, tenant and tag:KEY. Before\n"
+       "tax. Usage across a bucket's bound is cut there. Beside it: cost export, cost validate.",
+       "loam cost acme --by project,tag:team --from 2026-03-01 --bucket day\n"
+       "loam cost --by tenant",
        {maybe_tenant},
        {{"What",
          {{"--by", "NAMES", "group by these, with commas between"},
-          {"--where", "NAME=VALUE", "only what is equal to it", Kind::list}}},
+          {"--where", "NAME=VALUE", "only what is equal to it", Kind::list},
+          all}},
         when_options()},
        run_cost},
       {"cost export",
        "Costs as FOCUS 1.4: CSV or JSON lines",
-       "A row is what one task used under one price in a bucket of time; default: a day.",
+       "A row is what one task used under one price in a bucket of time; default: a day. Fees,\n"
+       "credits, taxes of invoices and credit notes are rows too.",
        "loam cost export acme --from 2026-03-01 --to 2026-04-01 --output costs.csv",
        {maybe_tenant},
-       {when_options(),
+       {{"What", {all}},
+        when_options(),
         {"Output",
          {{"--format", "FORMAT", "default: csv", Kind::value, "csv jsonl"},
           {"--issuer", "NAME", "who sells, as the rows name it; default: loam"},

@@ -7,6 +7,7 @@
 #include "app/loam/session.hpp"
 #include "app/loam/top.hpp"
 #include "base/quantity.hpp"
+#include "billing/attribution.hpp"
 
 namespace loam::cli {
 namespace {
@@ -35,8 +36,8 @@ void add_task(Table& table, const api::TaskView& task) {
   const std::string state = task.state == "finished" ? task.outcome : task.state;
   table.add({task.id, task.name, task.tenant, Cell(state, style_of(task)), task.device,
              placed ? percent(task.share) : "", placed ? memory_text(task.memory_mib) : "",
-             human_duration(task.run_ms), money_short(task.cost, task.currency), task.currency,
-             command_text(task.command)});
+             human_duration(task.run_ms), money_short(task.cost_with_tax, task.currency),
+             task.currency, command_text(task.command)});
 }
 
 Result<int> run_ps(Session& session, const Arguments& arguments) {
@@ -93,6 +94,7 @@ Result<int> run_show(Session& session, const Arguments& arguments) {
        {"command", command_text(task.command)},
        {"tenant", task.tenant + " / " + task.project + " / " + task.environment +
                       (task.model.empty() ? "" : " / " + task.model)},
+       {"tags", billing::to_text(task.tags)},
        {"device", task.device + (task.device_type.empty() ? "" : " (" + task.device_type + ")")},
        {"isolation",
         task.isolation + (task.isolation_note.empty() ? "" : "; " + task.isolation_note)},
@@ -105,7 +107,11 @@ Result<int> run_show(Session& session, const Arguments& arguments) {
        {"finished", instant_text(task.finished_at)},
        {"ran", human_duration(task.run_ms) + " of at most " + human_duration(task.limit_ms) +
                    " in " + count_of(task.attempts, "attempt")},
-       {"cost", money(task.cost) + ", " + task.purchase_model + ", " + task.tariff},
+       {"cost", money(task.cost) +
+                    (task.cost_with_tax == task.cost
+                         ? std::string()
+                         : " before tax, " + money(task.cost_with_tax) + " with it") +
+                    ", " + task.purchase_model + ", " + task.tariff},
        {"held", money(task.held)}},
       session.console().colour);
   return 0;
@@ -189,8 +195,8 @@ std::vector<Command> task_commands() {
           {"--offset", "BYTES", "begin there; with --stream"}}}},
        run_logs},
       verb("stop", "End tasks, with their grace period", "loam stop t17 t18", run_stop),
-      verb("pause", "Take tasks off their devices; paused time costs storage only",
-           "loam pause t17", run_pause),
+      verb("pause", "Take tasks off their devices; paused time costs nothing", "loam pause t17",
+           run_pause),
       verb("resume", "Let paused tasks go on", "loam resume t17", run_resume),
       {"top",
        "Devices and the tasks on them, live",

@@ -2,6 +2,7 @@
 #include "app/loam/commands.hpp"
 #include "app/loam/human.hpp"
 #include "app/loam/session.hpp"
+#include "base/currency_codes.hpp"
 #include "base/money.hpp"
 #include "base/quantity.hpp"
 
@@ -112,8 +113,15 @@ Result<int> run_create(Session& session, const Arguments& arguments) {
   request.name = arguments.operand(0);
   request.payment = arguments.text("payment", request.payment);
   request.currency = arguments.text("currency", request.currency);
-  if (const auto currency = Currency::parse(request.currency); !currency)
+  if (const auto currency = listed_currency(request.currency); !currency)
     return of_option("currency", request.currency, currency.error());
+  // What cannot be paid in is told before there is a tenant.
+  if (arguments.has("topup")) {
+    LOAM_TRY(currency, listed_currency(request.currency));
+    LOAM_TRY(amount, Money::parse(arguments.text("topup"), currency));
+    if (const auto paid = payable(amount); !paid)
+      return of_option("topup", arguments.text("topup"), paid.error());
+  }
   take(arguments, "credit", request.credit_limit);
   take(arguments, "discount", request.discount_percent);
   take(arguments, "quota-ce", request.quota_ce);

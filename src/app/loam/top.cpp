@@ -107,8 +107,8 @@ std::string tasks_text(const api::TopView& view, bool colour, std::size_t width)
     table.add({task.id, task.tenant, task.name, Cell(task.state, style_of(task)),
                placed ? task.device : "", placed ? percent(task.share) : "",
                task.share_measured ? percent(*task.share_measured) : "",
-               human_duration(task.run_ms), money_short(task.cost, task.currency), task.currency,
-               placed ? command_text(task.command) : task.reason});
+               human_duration(task.run_ms), money_short(task.cost_with_tax, task.currency),
+               task.currency, placed ? command_text(task.command) : task.reason});
   }
   return table.text(colour, width);
 }

@@ -83,6 +83,53 @@ const Trial* fastest(const std::vector<Trial>& trials) {
   return best(trials, [](const Trial& a, const Trial& b) { return a.task.run_ms < b.task.run_ms; });
 }
 
+// Measurements this near one another are the same: what one of them has more is noise.
+constexpr std::int64_t near_percent = 5;
+
+bool as_cheap(const Trial& trial, const Trial* least) {
+  return least != nullptr && trial.good() &&
+         trial.cost <= least->cost.times_ratio(100 + near_percent, 100, Rounding::half_even);
+}
+bool as_fast(const Trial& trial, const Trial* least) {
+  return least != nullptr && trial.good() &&
+         trial.task.run_ms * 100 <= least->task.run_ms * (100 + near_percent);
+}
+
+// "cheapest", or "cheapest, alike" of several that are near one another; nothing where all are.
+std::string rank_of(const std::vector<Trial>& trials, const Trial& trial) {
+  const auto word = [&](const char* name, const Trial* least, auto near) -> std::string {
+    const auto alike = std::count_if(trials.begin(), trials.end(),
+                                     [&](const Trial& each) { return near(each, least); });
+    const auto good =
+        std::count_if(trials.begin(), trials.end(), [](const Trial& each) { return each.good(); });
+    if (!near(trial, least) || (alike == good && good > 1)) return "";
+    return alike > 1 ? std::string(name) + " alike" : name;
+  };
+  std::string words = word("cheapest", cheapest(trials), as_cheap);
+  const std::string fast = word("fastest", fastest(trials), as_fast);
+  return words.empty() || fast.empty() ? words + fast : words + ", " + fast;
+}
+
+// What the figures do not say by themselves.
+void say_notes(Session& session, const std::vector<Trial>& trials) {
+  if (trials.size() < 2) return;
+  const auto all = [&](auto near, const Trial* least) {
+    return std::all_of(trials.begin(), trials.end(),
+                       [&](const Trial& trial) { return near(trial, least); });
+  };
+  const std::string within = " within " + std::to_string(near_percent) + " %: ";
+  if (all(as_fast, fastest(trials)))
+    session.say("note: all sizes take as long" + within + "the task does not use more");
+  if (all(as_cheap, cheapest(trials)))
+    session.say("note: all sizes cost as much" + within + "none is the cheapest");
+  const bool one_price = std::all_of(trials.begin(), trials.end(), [&](const Trial& trial) {
+    return trial.task.billable_ce == trials.front().task.billable_ce;
+  });
+  if (one_price)
+    session.say("note: the memory decides the price: every size is billed " +
+                trials.front().task.billable_ce + " CE; --memory asks for less of it");
+}
+
 void print_table(Session& session, const std::vector<Trial>& trials, std::int64_t units) {
   Table table({{"CE", Align::right},
                {"TASK"},
@@ -101,8 +148,7 @@ void print_table(Session& session, const std::vector<Trial>& trials, std::int64_
   const auto cost_column = money_column(costs, code), each_column = money_column(each, code);
   for (std::size_t i = 0; i < trials.size(); ++i) {
     const Trial& trial = trials[i];
-    std::string words = &trial == cheapest(trials) ? "cheapest" : "";
-    if (&trial == fastest(trials)) words += words.empty() ? "fastest" : ", fastest";
+    const std::string words = rank_of(trials, trial);
     table.add({trial.size, trial.task.id, trial.task.outcome, exact_seconds(trial.task.run_ms),
                cost_column[i], trial.good() ? seconds_per_unit(trial, units) : "",
                trial.good() ? each_column[i] : "", Cell(words, Style::good)});
@@ -145,6 +191,7 @@ Result<int> run_trial(Session& session, const Arguments& arguments) {
     print_json(session, trials, units);
   } else {
     print_table(session, trials, units);
+    say_notes(session, trials);
   }
   const bool all_good =
       std::all_of(trials.begin(), trials.end(), [](const Trial& trial) { return trial.good(); });

@@ -48,6 +48,7 @@ api::TaskRecord to_record(const store::TaskDetail& detail) {
   record.billed_time = row.billed_time;
   record.list = row.list;
   record.net = row.net;
+  record.tax = row.tax;
   if (!detail.leases.empty()) record.lease = to_record(detail.leases.back());
   return record;
 }
@@ -107,7 +108,7 @@ Result<std::optional<api::TaskRecord>> DaemonBackend::task(TaskId id) {
 }
 
 Result<void> DaemonBackend::usage(TenantId tenant, Instant from, Instant to,
-                                  const std::function<void(const UsageRecord&)>& each) {
+                                  const EachUsage& each) {
   return queries_.usage_between(tenant, from, to, each);
 }
 
@@ -116,7 +117,8 @@ Result<std::vector<api::AdjustmentRecord>> DaemonBackend::adjustments(TenantId t
   LOAM_TRY(rows, queries_.adjustments(tenant, from, to));
   std::vector<api::AdjustmentRecord> records;
   for (store::AdjustmentRow& row : rows)
-    records.push_back({row.from, row.to, row.commitment, row.lease, std::move(row.line)});
+    records.push_back(
+        {row.from, row.to, row.commitment, row.lease, std::move(row.line), row.sequence});
   return records;
 }
 
@@ -138,7 +140,8 @@ Result<std::vector<api::InvoiceRecord>> DaemonBackend::invoices(std::optional<Te
   filter.limit = limit;
   LOAM_TRY(rows, queries_.invoices(filter));
   std::vector<api::InvoiceRecord> records;
-  for (store::InvoiceRow& row : rows) records.push_back({row.issued_at, std::move(row.invoice)});
+  for (store::InvoiceRow& row : rows)
+    records.push_back({row.issued_at, std::move(row.invoice), row.usage_upto, row.sequence});
   return records;
 }
 
@@ -147,13 +150,26 @@ Result<std::optional<api::InvoiceRecord>> DaemonBackend::invoice(InvoiceId id) {
   filter.only = id;
   LOAM_TRY(rows, queries_.invoices(filter));
   if (rows.empty()) return std::optional<api::InvoiceRecord>();
-  return std::optional(api::InvoiceRecord{rows.front().issued_at, std::move(rows.front().invoice)});
+  store::InvoiceRow& row = rows.front();
+  return std::optional(
+      api::InvoiceRecord{row.issued_at, std::move(row.invoice), row.usage_upto, row.sequence});
 }
 
-Result<std::vector<api::CreditNoteRecord>> DaemonBackend::credit_notes(InvoiceId invoice) {
-  LOAM_TRY(rows, queries_.credit_notes(invoice));
+Result<std::vector<api::CreditNoteRecord>> DaemonBackend::credit_notes(
+    const api::CreditNoteFilter& filter) {
+  LOAM_TRY(rows, queries_.credit_notes({filter.tenant, filter.invoice, filter.only}));
   std::vector<api::CreditNoteRecord> records;
   for (store::CreditNoteRow& row : rows) records.push_back({row.issued_at, std::move(row.note)});
+  return records;
+}
+
+Result<std::vector<api::SpotPriceRecord>> DaemonBackend::spot_prices(Currency currency,
+                                                                     Instant from, Instant to,
+                                                                     std::int64_t limit) {
+  LOAM_TRY(rows, queries_.spot_prices(currency, from, to, limit));
+  std::vector<api::SpotPriceRecord> records;
+  for (const store::SpotPriceRow& row : rows)
+    records.push_back({row.from, row.price, row.supply, row.demand});
   return records;
 }
 

@@ -37,14 +37,16 @@ class DaemonBackend final : public api::Backend {
 
   Result<std::vector<api::TaskRecord>> tasks(const api::TaskFilter& filter) override;
   Result<std::optional<api::TaskRecord>> task(TaskId id) override;
-  Result<void> usage(TenantId tenant, Instant from, Instant to,
-                     const std::function<void(const UsageRecord&)>& each) override;
+  Result<void> usage(TenantId tenant, Instant from, Instant to, const EachUsage& each) override;
   Result<std::vector<api::TransactionRecord>> transactions(TenantId tenant, TransactionId before,
                                                            std::int64_t limit) override;
   Result<std::vector<api::InvoiceRecord>> invoices(std::optional<TenantId> tenant, InvoiceId before,
                                                    std::int64_t limit) override;
   Result<std::optional<api::InvoiceRecord>> invoice(InvoiceId id) override;
-  Result<std::vector<api::CreditNoteRecord>> credit_notes(InvoiceId invoice) override;
+  Result<std::vector<api::SpotPriceRecord>> spot_prices(Currency currency, Instant from, Instant to,
+                                                        std::int64_t limit) override;
+  Result<std::vector<api::CreditNoteRecord>> credit_notes(
+      const api::CreditNoteFilter& filter) override;
   Result<std::vector<api::AdjustmentRecord>> adjustments(TenantId tenant, Instant from,
                                                          Instant to) override;
   Result<std::vector<BudgetNotice>> budget_notices(const std::string& budget,

@@ -1,0 +1,292 @@
+#include "api/bill_maker.hpp"
+
+#include <algorithm>
+#include <boost/describe/enum_to_string.hpp>
+#include <tuple>
+
+#include "api/views.hpp"
+#include "billing/record_parts.hpp"
+
+namespace loam::api {
+namespace {
+
+template <class Enum>
+std::string word(Enum value) {
+  return boost::describe::enum_to_string(value, "?");
+}
+
+}  // namespace
+
+void InvoiceFinder::add(const InvoiceRecord& record) {
+  spans_[record.invoice.id] = {record.invoice.to, record.usage_upto, record.sequence};
+}
+
+InvoiceId InvoiceFinder::of(const UsageRecord& record) const {
+  for (const auto& [id, span] : spans_) {
+    if (!(span.usage_upto < record.id) && record.from < span.to) return id;
+  }
+  return {};
+}
+
+InvoiceId InvoiceFinder::of(const AdjustmentRecord& record) const {
+  for (const auto& [id, span] : spans_) {
+    if (record.sequence < span.sequence && record.from < span.to) return id;
+  }
+  return {};
+}
+
+bool BillMaker::Price::operator<(const Price& other) const {
+  const auto key = [](const Price& p) {
+    return std::tuple(p.billable_ce, p.unit_price.units(), p.discount, p.purchase_model, p.tariff,
+                      p.isolation, p.invoice);
+  };
+  const auto mine = key(*this), theirs = key(other);
+  return mine == theirs ? window < other.window : mine < theirs;
+}
+
+BillMaker::BillMaker(std::string tenant, Currency currency, billing::Period period,
+                     const CardTaxes& taxes)
+    : tenant_(std::move(tenant)),
+      currency_(currency),
+      period_(period),
+      card_taxes_(taxes),
+      adjusted_(Money::zero(currency)) {}
+
+void BillMaker::tax(const Tax& by, Money base, Money amount) {
+  const Money zero = Money::zero(currency_);
+  Taxed& sum = taxes_.try_emplace({by.name, by.parts_per_million}, Taxed{zero, zero}).first->second;
+  sum.base += base;
+  sum.amount += amount;
+}
+
+// As it was charged: the rates of a card together, rounded once; each tax is what the sum grew by
+// with it, so that they add up to it.
+void BillMaker::tax(RateCardId card, Money net) {
+  constexpr std::int64_t whole_ppm = 1'000'000;
+  const auto found = card_taxes_.find(card);
+  if (found == card_taxes_.end()) return;
+  std::int64_t rates = 0;
+  Money before = Money::zero(currency_);
+  for (const Tax& each : found->second) {
+    rates += each.parts_per_million;
+    const Money until = net.times_ratio(rates, whole_ppm, Rounding::half_even);
+    tax(each, net, until - before);
+    before = until;
+  }
+}
+
+void BillMaker::add(const UsageRecord& whole, Isolation isolation, InvoiceId invoice) {
+  const auto part = billing::part_in(whole, period_);
+  if (!part) return;
+  const UsageRecord& record = *part;
+  const Instant begin = std::min(record.from, record.to), end = std::max(record.from, record.to);
+  first_ = std::min(first_, begin);
+  TaskLines& task = tasks_[record.task];
+  task.length += record.length();
+  if (const auto told = billing::discount_of(whole.list, whole.net)) task.discount = *told;
+  const Money zero = Money::zero(currency_);
+  Line& line = task.lines
+                   .try_emplace(Price{record.billable_ce, record.unit_price, task.discount,
+                                      record.purchase_model, record.tariff, record.window,
+                                      isolation, invoice},
+                                Line{Instant::never(), {}, {}, {}, 0, zero, zero})
+                   .first->second;
+  line.first = std::min(line.first, begin);
+  line.last = std::max(line.last, end);
+  line.length += record.length();
+  line.units += record.billed;
+  line.tasks += record.tasks;
+  line.list += record.list;
+  line.net += record.net;
+  tax(record.card, record.net);
+}
+
+void BillMaker::add(const AdjustmentRecord& whole, InvoiceId invoice) {
+  const billing::Period span{whole.from, whole.to};
+  const auto part = billing::part_in(whole.line, span, period_);
+  if (!part) return;
+  AdjustmentRecord record = whole;
+  record.line = *part;
+  if (record.line.milli_ce_ms != whole.line.milli_ce_ms || record.line.net != whole.line.net) {
+    record.from = std::max(whole.from, period_.from);
+    record.to = std::min(whole.to, period_.to);
+  }
+  first_ = std::min(first_, record.from);
+  adjusted_ += record.line.net;
+  tax(record.line.card, record.line.net);
+  if (!counts_tokens(record.line.key.kind)) {
+    adjustments_.emplace_back(record.from, view_of(record, invoice));
+    return;
+  }
+  const auto [found, fresh] = tokens_.try_emplace({invoice, record.line.key}, record);
+  if (fresh) return;
+  AdjustmentRecord& sum = found->second;
+  sum.from = std::min(sum.from, record.from);
+  sum.to = std::max(sum.to, record.to);
+  sum.line.milli_ce_ms += record.line.milli_ce_ms;
+  sum.line.list += record.line.list;
+  sum.line.net += record.line.net;
+}
+
+void BillMaker::add(const InvoiceRecord& record) {
+  if (!period_.contains(record.issued_at)) return;
+  const Invoice& invoice = record.invoice;
+  BilledInvoice view;
+  view.id = invoice.id.text();
+  view.from = to_text(invoice.from);
+  view.to = to_text(invoice.to);
+  view.issued_at = to_text(record.issued_at);
+  Money net = Money::zero(currency_);
+  for (const InvoiceLine& line : invoice.lines) net += line.net;
+  view.net = amount_text(net);
+  view.subtotal = amount_text(invoice.subtotal);
+  for (const TaxLine& line : invoice.taxes) view.taxes.push_back(api::view_of(line));
+  view.total = amount_text(invoice.total);
+  invoices_.push_back(std::move(view));
+}
+
+void BillMaker::add(const CreditNoteRecord& record) {
+  if (!period_.contains(record.issued_at)) return;
+  const CreditNote& note = record.note;
+  first_ = std::min(first_, record.issued_at);
+  adjusted_ -= note.net;
+  for (const TaxLine& line : note.taxes)
+    tax({line.name, line.parts_per_million}, -note.net, -line.amount);
+  AdjustmentView view;
+  view.kind = "credit_note";
+  view.from = view.to = to_text(record.issued_at);
+  view.unit_price = view.ce_hours = "0";
+  view.list = view.net = amount_text(-note.net);
+  view.invoice = note.invoice.text();
+  view.note = note.id.text();
+  adjustments_.emplace_back(record.issued_at, std::move(view));
+  credit_notes_.push_back(api::view_of(record, tenant_));
+}
+
+AdjustmentView BillMaker::view_of(const AdjustmentRecord& record, InvoiceId invoice) {
+  const LineKey& key = record.line.key;
+  AdjustmentView view;
+  view.kind = word(key.kind);
+  view.from = to_text(record.from);
+  view.to = to_text(record.to);
+  if (record.commitment.valid()) view.commitment = record.commitment.text();
+  if (record.lease.valid()) view.lease = record.lease.text();
+  view.project = key.project;
+  view.environment = key.environment;
+  view.model = key.model;
+  view.purchase_model = word(key.purchase_model);
+  view.tariff = word(key.tariff);
+  view.window = key.window;
+  view.unit_price = amount_text(key.unit_price);
+  view.ce_hours = ce_hours_text(key, record.line.milli_ce_ms);
+  view.tokens = counts_tokens(key.kind) ? record.line.milli_ce_ms : 0;
+  view.list = amount_text(record.line.list);
+  view.net = amount_text(record.line.net);
+  if (invoice.valid()) view.invoice = invoice.text();
+  return view;
+}
+
+bool BillMaker::empty() const {
+  return tasks_.empty() && adjustments_.empty() && tokens_.empty() && invoices_.empty();
+}
+
+std::vector<TaskId> BillMaker::tasks() const {
+  std::vector<TaskId> ids;
+  for (const auto& [id, lines] : tasks_) ids.push_back(id);
+  return ids;
+}
+
+void BillMaker::describe(const TaskRecord& task) {
+  const auto found = tasks_.find(task.id);
+  if (found != tasks_.end()) found->second.record = task;
+}
+
+BillLine BillMaker::line_of(const Price& price, const Line& sum) {
+  BillLine line;
+  line.ce = to_text(price.billable_ce);
+  line.used_from = to_text(sum.first);
+  line.used_to = to_text(sum.last);
+  line.unit_price = amount_text(price.unit_price);
+  line.discount_percent = decimal_text(price.discount.value, 2);
+  line.purchase_model = word(price.purchase_model);
+  line.tariff = word(price.tariff);
+  line.window = price.window;
+  line.isolation = word(price.isolation);
+  if (price.invoice.valid()) line.invoice = price.invoice.text();
+  line.billed_ms = sum.length.ms;
+  line.units_ms = sum.units.ms;
+  line.tasks = sum.tasks;
+  line.list = amount_text(sum.list);
+  line.discount = amount_text(sum.list - sum.net);
+  line.net = amount_text(sum.net);
+  return line;
+}
+
+void BillMaker::describe(BillLine& line, const TaskRecord& record) {
+  line.name = record.spec.name;
+  line.project = record.spec.attribution.project;
+  line.environment = record.spec.attribution.environment;
+  line.model = record.spec.attribution.model;
+  line.tags = record.spec.attribution.tags;
+  line.state = word(record.state);
+  line.outcome = word(record.outcome);
+}
+
+BillView BillMaker::view(std::optional<Instant> from, Instant to) const {
+  BillView view;
+  view.tenant = tenant_;
+  view.currency = std::string(currency_.code());
+  view.from = to_text(from ? *from : std::min(first_, to));
+  view.to = to_text(to);
+  Money list = Money::zero(currency_);
+  Money net = Money::zero(currency_);
+  bool equal = true;
+  for (const auto& [id, task] : tasks_) {
+    // In order of time.
+    std::vector<std::pair<const Price*, const Line*>> lines;
+    for (const auto& [price, sum] : task.lines) lines.emplace_back(&price, &sum);
+    std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+      return a.second->first < b.second->first;
+    });
+    // Only a finished task whose every second is on this bill can be compared.
+    if (task.record && task.record->state == TaskState::finished &&
+        task.record->billed_time == task.length) {
+      ++view.whole_tasks;
+      equal = equal && task.record->run_time == task.length;
+    }
+    bool first = true;
+    for (const auto& [price, sum] : lines) {
+      BillLine line = line_of(*price, *sum);
+      line.task = id.text();
+      if (task.record) describe(line, *task.record);
+      // A task's run time is on its first line.
+      if (task.record && std::exchange(first, false)) line.run_ms = task.record->run_time.ms;
+      list += sum->list;
+      net += sum->net;
+      view.run_ms += line.run_ms;
+      view.billed_ms += line.billed_ms;
+      view.lines.push_back(std::move(line));
+    }
+  }
+  view.list = amount_text(list);
+  view.discount = amount_text(list - net);
+  auto adjustments = adjustments_;
+  for (const auto& [key, sum] : tokens_)
+    adjustments.emplace_back(sum.from, view_of(sum, key.first));
+  std::stable_sort(adjustments.begin(), adjustments.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [at, adjustment] : adjustments) view.adjustments.push_back(std::move(adjustment));
+  Money total = net + adjusted_;
+  view.total = amount_text(total);
+  for (const auto& [by, sum] : taxes_) {
+    view.taxes.push_back(api::view_of(TaxLine{by.first, by.second, sum.base, sum.amount}));
+    total += sum.amount;
+  }
+  view.total_with_tax = amount_text(total);
+  view.billed_equals_run = equal && view.whole_tasks > 0;
+  view.invoices = invoices_;
+  view.credit_notes = credit_notes_;
+  return view;
+}
+
+}  // namespace loam::api

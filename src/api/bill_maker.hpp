@@ -1,0 +1,109 @@
+// A bill from usage records, adjustments, invoices and credit notes: one line for each task, price
+// and invoice. Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/backend.hpp"
+#include "api/money_types.hpp"
+#include "billing/calendar.hpp"
+
+namespace loam::api {
+
+// By card: what its prices are taxed with.
+using CardTaxes = std::map<RateCardId, std::vector<Tax>>;
+
+// Which invoice a charge is on: the first of its tenant's that could take it in.
+class InvoiceFinder {
+ public:
+  // In any order.
+  void add(const InvoiceRecord& record);
+  InvoiceId of(const UsageRecord& record) const;  // none: not invoiced yet
+  InvoiceId of(const AdjustmentRecord& record) const;
+
+ private:
+  struct Span {
+    Instant to;
+    UsageId usage_upto;
+    std::uint64_t sequence = 0;
+  };
+  std::map<InvoiceId, Span> spans_;
+};
+
+class BillMaker {
+ public:
+  // Of [period.from, period.to). `taxes` must outlive it.
+  BillMaker(std::string tenant, Currency currency, billing::Period period, const CardTaxes& taxes);
+
+  // What lies in the period of each; the rest is not this bill's.
+  void add(const UsageRecord& record, Isolation isolation, InvoiceId invoice);
+  void add(const AdjustmentRecord& record, InvoiceId invoice);
+  // Where they were issued in the period.
+  void add(const InvoiceRecord& record);
+  void add(const CreditNoteRecord& record);
+
+  bool empty() const;
+  // Ids of the tasks billed, for which describe() is called before view().
+  std::vector<TaskId> tasks() const;
+  void describe(const TaskRecord& task);
+  // `from` none: the beginning of the first usage.
+  BillView view(std::optional<Instant> from, Instant to) const;
+
+ private:
+  struct Line {
+    Instant first = Instant::never();
+    Instant last;
+    Duration length;
+    Duration units;  // in the units begun that the card bills by
+    std::int64_t tasks = 0;
+    Money list;
+    Money net;
+  };
+  struct Price {
+    MilliCe billable_ce;
+    Money unit_price;
+    BasisPoints discount;
+    PurchaseModel purchase_model;
+    Tariff tariff;
+    std::string window;
+    Isolation isolation;
+    InvoiceId invoice;
+    bool operator<(const Price& other) const;
+  };
+  struct TaskLines {
+    std::map<Price, Line> lines;
+    std::optional<TaskRecord> record;
+    Duration length;
+    BasisPoints discount;  // that its last record was large enough to tell
+  };
+  struct Taxed {
+    Money base;
+    Money amount;
+  };
+
+  void tax(RateCardId card, Money net);
+  void tax(const Tax& by, Money base, Money amount);
+  static AdjustmentView view_of(const AdjustmentRecord& record, InvoiceId invoice);
+  static BillLine line_of(const Price& price, const Line& sum);
+  static void describe(BillLine& line, const TaskRecord& record);
+
+  std::string tenant_;
+  Currency currency_;
+  billing::Period period_;
+  const CardTaxes& card_taxes_;
+  Instant first_ = Instant::never();
+  std::map<TaskId, TaskLines> tasks_;
+  std::vector<std::pair<Instant, AdjustmentView>> adjustments_;
+  // Added up: gateways report often.
+  std::map<std::pair<InvoiceId, LineKey>, AdjustmentRecord> tokens_;
+  Money adjusted_;
+  std::map<std::pair<std::string, std::int64_t>, Taxed> taxes_;  // by name and rate
+  std::vector<BilledInvoice> invoices_;
+  std::vector<CreditNoteView> credit_notes_;
+};
+
+}  // namespace loam::api
