@@ -447,5 +447,28 @@ TEST(CostExport, a_commitments_fee_is_spread_over_its_days_as_used_and_unused) {
   }
 }
 
+TEST(CostExport, days_without_use_have_their_share_of_a_fee_too) {
+  api::CommitmentView commitment;
+  commitment.id = "com-1";
+  commitment.tenant = "acme";
+  commitment.currency = "USD";
+  commitment.ce = "10";
+  commitment.period = "month";
+  commitment.fees = {{"2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", 31, 31, "9490", true}};
+  std::vector<BucketBill> bills = days_of_a_commitment(31);
+  std::vector<billing::Period> days;
+  for (const BucketBill& each : bills) days.push_back(each.period);
+  // As the API lists them: without those that have nothing on them.
+  std::erase_if(bills, [](const BucketBill& each) { return each.bill.adjustments.empty(); });
+  ASSERT_EQ(bills.size(), 2u);
+  add_empty_bills({commitment}, days, bills);
+  ASSERT_EQ(bills.size(), 31u);
+  std::string csv = billing::focus_csv_head();
+  for (const billing::FocusRow& row : *focus_adjustments(bills, {commitment}, "Lab"))
+    csv += billing::to_focus_csv(row);
+  const auto report = *billing::validate_focus(csv);
+  EXPECT_TRUE(report.faults.empty()) << report.faults[0].column << " " << report.faults[0].what;
+}
+
 }  // namespace
 }  // namespace loam::cli
