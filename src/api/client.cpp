@@ -395,6 +395,20 @@ Result<TenantView> Client::top_up(const std::string& name, const TopUpRequest& r
                                   key);
 }
 
+Result<TenantView> Client::pay_out(const std::string& name, const TopUpRequest& request,
+                                   const std::string& key) {
+  LOAM_TRY(part, segment("tenant", name));
+  return core_->write<TenantView>(Method::post, "/v1/tenants/" + part + "/refund", to_json(request),
+                                  key);
+}
+
+Result<TenantView> Client::reverse(const std::string& id, const ReverseRequest& request,
+                                   const std::string& key) {
+  LOAM_TRY(part, segment("transaction id", id));
+  return core_->write<TenantView>(Method::post, "/v1/ledger/" + part + "/reverse", to_json(request),
+                                  key);
+}
+
 Result<RateList> Client::rates() {
   return core_->get<RateList>("/v1/rates");
 }
@@ -469,6 +483,14 @@ Result<CommitmentList> Client::commitments() {
 Result<CommitmentView> Client::buy_commitment(const CommitmentRequest& request,
                                               const std::string& key) {
   return core_->write<CommitmentView>(Method::post, "/v1/commitments", to_json(request), key);
+}
+
+Result<CommitmentView> Client::cancel_commitment(const std::string& id,
+                                                 const CancelRequest& request,
+                                                 const std::string& key) {
+  LOAM_TRY(part, segment("commitment id", id));
+  return core_->write<CommitmentView>(Method::post, "/v1/commitments/" + part + "/cancel",
+                                      to_json(request), key);
 }
 
 Result<TokenUsageView> Client::record_tokens(const TokenUsageRequest& request) {

@@ -114,6 +114,11 @@ class Client {
   Result<TenantView> create_tenant(const TenantRequest& request, const std::string& key = {});
   Result<TenantView> change_tenant(const std::string& name, const TenantPatch& patch,
                                    const std::string& key = {});
+  Result<TenantView> pay_out(const std::string& name, const TopUpRequest& request,
+                             const std::string& key = {});
+  // A payment, by its number in the ledger.
+  Result<TenantView> reverse(const std::string& id, const ReverseRequest& request,
+                             const std::string& key = {});
   Result<TenantView> top_up(const std::string& name, const TopUpRequest& request,
                             const std::string& key = {});
 
@@ -136,6 +141,8 @@ class Client {
                                         const std::string& key = {});
 
   Result<CommitmentList> commitments();
+  Result<CommitmentView> cancel_commitment(const std::string& id, const CancelRequest& request,
+                                           const std::string& key = {});
   Result<CommitmentView> buy_commitment(const CommitmentRequest& request,
                                         const std::string& key = {});
   // Safe to repeat: a sequence that was recorded changes nothing.

@@ -84,6 +84,12 @@ struct CommitmentRequest {
 BOOST_DESCRIBE_STRUCT(CommitmentRequest, (),
                       (tenant, ce, period, from, until, anchor, project, environment, model))
 
+// POST /v1/commitments/{id}/cancel.
+struct CancelRequest {
+  std::string reason;
+};
+BOOST_DESCRIBE_STRUCT(CancelRequest, (), (reason))
+
 struct CommitmentFeeView {
   std::string from;
   std::string to;
@@ -98,11 +104,12 @@ struct CommitmentView {
   std::string id;
   std::string tenant;
   std::string currency;
-  std::string state;  // coming, in_force, over, unpaid
+  std::string
+      state;  // coming, in_force, over, unpaid, ending (cancelled, and paid so far), cancelled
   std::string ce;
   std::string period;
   std::string from;
-  std::string to;
+  std::string to;          // where it ends before its time: then
   std::string unit_price;  // list, per CE-hour
   std::string project;
   std::string environment;

@@ -40,6 +40,8 @@ LOAM_API_HANDLER(show_tenant);
 LOAM_API_HANDLER(create_tenant);
 LOAM_API_HANDLER(change_tenant);
 LOAM_API_HANDLER(top_up);
+LOAM_API_HANDLER(pay_out);
+LOAM_API_HANDLER(reverse_transaction);
 LOAM_API_HANDLER(list_rates);
 LOAM_API_HANDLER(publish_rate);
 LOAM_API_HANDLER(bill);
@@ -58,6 +60,7 @@ LOAM_API_HANDLER(remove_budget);
 LOAM_API_HANDLER(answer_budget);
 LOAM_API_HANDLER(list_commitments);
 LOAM_API_HANDLER(buy_commitment);
+LOAM_API_HANDLER(cancel_commitment);
 LOAM_API_HANDLER(record_tokens);
 LOAM_API_HANDLER(show_token_source);
 #undef LOAM_API_HANDLER

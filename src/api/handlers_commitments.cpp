@@ -1,4 +1,6 @@
-// Commitments: bought, seen.
+// Commitments: bought, seen, cancelled.
+#include <algorithm>
+
 #include "api/handlers.hpp"
 #include "base/assert.hpp"
 #include "billing/calendar.hpp"
@@ -18,16 +20,19 @@ CommitmentView view_of(const engine::State& state, Instant now, const Commitment
   view.id = commitment.id.text();
   view.tenant = tenant_name(state, commitment.tenant);
   view.currency = std::string(terms.unit_price.currency().code());
-  view.state = commitment.ended_at <= now ? "unpaid"
-               : terms.to <= now          ? "over"
-               : terms.from > now         ? "coming"
-                                          : "in_force";
+  const bool ended = commitment.ended_at <= now;
+  view.state = commitment.cancelled
+                   ? (ended || commitment.fees_charged == 0 ? "cancelled" : "ending")
+               : ended            ? "unpaid"
+               : terms.to <= now  ? "over"
+               : terms.from > now ? "coming"
+                                  : "in_force";
   view.ce = to_text(terms.ce);
   for (const PeriodName& period : periods) {
     if (period.months == terms.months) view.period = period.name;
   }
   view.from = to_text(terms.from);
-  view.to = to_text(terms.to);
+  view.to = to_text(std::min(terms.to, commitment.ended_at));
   view.unit_price = amount_text(terms.unit_price);
   view.project = commitment.attribution.project;
   view.environment = commitment.attribution.environment;
@@ -97,24 +102,48 @@ void list_commitments(const CallPtr& call) {
   call->answer(to_json(list));
 }
 
+namespace {
+
+std::string commitment_json(Backend& backend, const std::string& subject) {
+  std::string json;
+  backend.read([&](const engine::State& state, Instant now) {
+    for (const auto& [tenant, book] : state.commitment_books) {
+      for (const Commitment& commitment : book.commitments) {
+        if (commitment.id.text() == subject)
+          json = to_json(view_of(state, std::max(now, state.now), commitment));
+      }
+    }
+  });
+  LOAM_ASSERT(!json.empty());
+  return json;
+}
+
+}  // namespace
+
 void buy_commitment(const CallPtr& call) {
   const auto order = [&]() -> Result<BuyCommitment> {
     LOAM_TRY(request, body_of<CommitmentRequest>(*call));
     return order_of(*call, request);
   }();
   if (!order) return call->fail(order.error());
-  call->post(
-      *order, [call, tenant = order->tenant](const std::string& subject) -> Result<std::string> {
-        std::string json;
-        call->backend().read([&](const engine::State& state, Instant now) {
-          for (const Commitment& commitment : state.commitment_books.at(tenant).commitments) {
-            if (commitment.id.text() == subject)
-              json = to_json(view_of(state, std::max(now, state.now), commitment));
-          }
-        });
-        LOAM_ASSERT(!json.empty());
-        return json;
-      });
+  call->post(*order, [call](const std::string& subject) -> Result<std::string> {
+    return commitment_json(call->backend(), subject);
+  });
+}
+
+void cancel_commitment(const CallPtr& call) {
+  const auto request = body_of<CancelRequest>(*call);
+  if (!request) return call->fail(request.error());
+  const std::string id_text = call->parameter("id");
+  const auto id = CommitmentId::parse(id_text);
+  if (!id) {
+    return call->fail(Error{ErrorKind::not_found, "there is no commitment " + id_text,
+                            "see them with: loam commit list"});
+  }
+  call->post(CancelCommitment{*id, request->reason},
+             [call](const std::string& subject) -> Result<std::string> {
+               return commitment_json(call->backend(), subject);
+             });
 }
 
 }  // namespace loam::api::handlers

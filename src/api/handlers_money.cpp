@@ -159,6 +159,40 @@ void top_up(const CallPtr& call) {
   });
 }
 
+void pay_out(const CallPtr& call) {
+  const auto tenant = call->tenant(call->parameter("name"));
+  if (!tenant) return call->fail(tenant.error());
+  const auto command = [&]() -> Result<PayOut> {
+    LOAM_TRY(request, body_of<TopUpRequest>(*call));
+    LOAM_TRY(amount, amount_of(request, tenant->currency));
+    return PayOut{tenant->id, amount, request.note};
+  }();
+  if (!command) return call->fail(command.error());
+  call->post(*command, [call, id = tenant->id](const std::string&) -> Result<std::string> {
+    return tenant_json(call->backend(), id);
+  });
+}
+
+void reverse_transaction(const CallPtr& call) {
+  const auto request = body_of<ReverseRequest>(*call);
+  if (!request) return call->fail(request.error());
+  const std::string id_text = call->parameter("id");
+  const auto id = TransactionId::parse(id_text);
+  if (!id) {
+    return call->fail(Error{ErrorKind::not_found, "there is no transaction " + id_text,
+                            "see them with: loam ledger TENANT"});
+  }
+  TenantId owner;
+  call->backend().read([&](const engine::State& state, Instant) {
+    if (const auto found = state.payments.find(*id); found != state.payments.end())
+      owner = found->second.tenant;
+  });
+  call->post(ReverseTransaction{*id, request->note},
+             [call, owner](const std::string&) -> Result<std::string> {
+               return tenant_json(call->backend(), owner);
+             });
+}
+
 void list_rates(const CallPtr& call) {
   RateList list;
   call->backend().read([&](const engine::State& state, Instant) {

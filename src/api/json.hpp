@@ -20,7 +20,12 @@ namespace loam::api {
   X(InvoiceRequest)          \
   X(TokenRequest)            \
   X(BackupRequest)           \
-  X(CreditRequest) X(BudgetRequest) X(BudgetAnswer) X(CommitmentRequest) X(TokenUsageRequest)
+  X(CreditRequest)           \
+  X(BudgetRequest)           \
+  X(BudgetAnswer)            \
+  X(CommitmentRequest)       \
+  X(TokenUsageRequest)       \
+  X(ReverseRequest) X(CancelRequest)
 #define LOAM_API_VIEWS(X) \
   X(HealthView)           \
   X(WhoAmIView)           \

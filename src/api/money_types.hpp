@@ -146,6 +146,12 @@ struct TopUpRequest {
 };
 BOOST_DESCRIBE_STRUCT(TopUpRequest, (), (amount, note))
 
+// POST /v1/ledger/{id}/reverse.
+struct ReverseRequest {
+  std::string note;  // why
+};
+BOOST_DESCRIBE_STRUCT(ReverseRequest, (), (note))
+
 struct RateList {
   std::vector<RateView> rates;  // in order of publication
 };
@@ -212,12 +218,13 @@ struct InvoiceView {
   std::string subtotal;
   std::vector<TaxLineView> taxes;
   std::string total;
+  std::string rounding;                 // total less what was charged with tax; posted at issue
   std::string credited;                 // of the total, given back since
   std::vector<CreditNoteView> credits;  // likewise, one by one; only where one invoice is shown
 };
 BOOST_DESCRIBE_STRUCT(InvoiceView, (),
                       (id, tenant, tenant_id, currency, from, to, issued_at, lines, subtotal, taxes,
-                       total, credited, credits))
+                       total, rounding, credited, credits))
 
 struct InvoiceList {
   std::vector<InvoiceView> invoices;  // newest first
@@ -226,7 +233,7 @@ struct InvoiceList {
 BOOST_DESCRIBE_STRUCT(InvoiceList, (), (invoices, next))
 
 struct PostingView {
-  std::string account;  // wallet, held, revenue, cash
+  std::string account;  // wallet, held, revenue, tax, rounding, cash
   std::string amount;   // signed; those of one entry sum to zero
 };
 BOOST_DESCRIBE_STRUCT(PostingView, (), (account, amount))
@@ -235,11 +242,12 @@ struct LedgerEntry {
   std::string id;
   std::string at;
   std::string kind;
-  std::string task;  // empty for a top-up
+  std::string task;      // empty for a top-up
+  std::string reverses;  // the entry that this one turns round; mostly empty
   std::string note;
   std::vector<PostingView> postings;
 };
-BOOST_DESCRIBE_STRUCT(LedgerEntry, (), (id, at, kind, task, note, postings))
+BOOST_DESCRIBE_STRUCT(LedgerEntry, (), (id, at, kind, task, reverses, note, postings))
 
 struct LedgerView {
   std::string tenant;

@@ -381,6 +381,7 @@ InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant,
   view.subtotal = amount_text(invoice.subtotal);
   for (const TaxLine& tax : invoice.taxes) view.taxes.push_back(view_of(tax));
   view.total = amount_text(invoice.total);
+  view.rounding = amount_text(invoice.rounding);
   Money credited = Money::zero(invoice.currency);
   for (const CreditNoteRecord& note : notes) {
     if (note.note.invoice == invoice.id) credited += note.note.total;
@@ -396,6 +397,7 @@ LedgerEntry view_of(const TransactionRecord& record) {
   entry.at = to_text(record.at);
   entry.kind = word(transaction.kind);
   if (transaction.task.valid()) entry.task = transaction.task.text();
+  if (transaction.reverses.valid()) entry.reverses = transaction.reverses.text();
   entry.note = transaction.note;
   for (const Posting& posting : transaction.postings)
     entry.postings.push_back({word(posting.account.kind), amount_text(posting.amount)});

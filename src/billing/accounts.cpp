@@ -55,6 +55,9 @@ Account revenue_in(Currency currency) {
 Account tax_in(Currency currency) {
   return {AccountKind::tax, TenantId{}, currency};
 }
+Account rounding_in(Currency currency) {
+  return {AccountKind::rounding, TenantId{}, currency};
+}
 Account cash_in(Currency currency) {
   return {AccountKind::cash, TenantId{}, currency};
 }
@@ -63,6 +66,24 @@ Transaction top_up(TransactionId id, TenantId tenant, Money amount, std::string 
   const Currency currency = amount.currency();
   Transaction transaction = transfer(id, TransactionKind::top_up, tenant, TaskId{},
                                      cash_in(currency), wallet_of(tenant, currency), amount);
+  transaction.note = std::move(note);
+  return transaction;
+}
+
+Transaction payout(TransactionId id, TenantId tenant, Money amount, std::string note) {
+  const Currency currency = amount.currency();
+  Transaction transaction = transfer(id, TransactionKind::payout, tenant, TaskId{},
+                                     wallet_of(tenant, currency), cash_in(currency), amount);
+  transaction.note = std::move(note);
+  return transaction;
+}
+
+Transaction reversal(TransactionId id, TransactionId of, TenantId tenant, Money amount,
+                     std::string note) {
+  const Currency currency = amount.currency();
+  Transaction transaction = transfer(id, TransactionKind::reversal, tenant, TaskId{},
+                                     wallet_of(tenant, currency), cash_in(currency), amount);
+  transaction.reverses = of;
   transaction.note = std::move(note);
   return transaction;
 }
@@ -93,6 +114,16 @@ Transaction refund(TransactionId id, TenantId tenant, TaskId task, Money amount,
                                      revenue_in(currency), wallet_of(tenant, currency), amount);
   transaction.postings[1].amount = amount + tax;
   if (!tax.is_zero()) transaction.postings.push_back({tax_in(currency), -tax});
+  return transaction;
+}
+
+Transaction rounding(TransactionId id, TenantId tenant, Money net, Money tax, std::string note) {
+  const Currency currency = net.currency();
+  Transaction transaction = transfer(id, TransactionKind::rounding, tenant, TaskId{},
+                                     wallet_of(tenant, currency), rounding_in(currency), net);
+  transaction.postings[0].amount = -(net + tax);
+  if (!tax.is_zero()) transaction.postings.push_back({tax_in(currency), tax});
+  transaction.note = std::move(note);
   return transaction;
 }
 

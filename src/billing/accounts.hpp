@@ -30,9 +30,15 @@ Account held_of(TenantId tenant, Currency currency);
 Account revenue_in(Currency currency);
 Account cash_in(Currency currency);
 Account tax_in(Currency currency);
+Account rounding_in(Currency currency);
 
 // Ids are given by the caller. Amounts require > 0 (charge: >= 0).
 Transaction top_up(TransactionId id, TenantId tenant, Money amount, std::string note);
+// From the wallet to the outside.
+Transaction payout(TransactionId id, TenantId tenant, Money amount, std::string note);
+// Turns a top-up of `amount`, or where it is below zero a payout, round.
+Transaction reversal(TransactionId id, TransactionId of, TenantId tenant, Money amount,
+                     std::string note);
 // Sets `amount` aside for a task.
 Transaction hold(TransactionId id, TenantId tenant, TaskId task, Money amount);
 // Posts a charge and the tax on it: first from what is held for the task (`held`), the rest from
@@ -41,6 +47,9 @@ Transaction charge(TransactionId id, TenantId tenant, TaskId task, Money amount,
                    Money held);
 // Gives back to the wallet what was charged too much, with its tax.
 Transaction refund(TransactionId id, TenantId tenant, TaskId task, Money amount, Money tax);
+// What an invoice in payable units comes to beyond what was charged (`net`) and what was taken as
+// tax (`tax`), from the wallet; below zero: back to it.
+Transaction rounding(TransactionId id, TenantId tenant, Money net, Money tax, std::string note);
 // Returns what is held and not needed.
 Transaction release(TransactionId id, TenantId tenant, TaskId task, Money amount);
 

@@ -58,7 +58,7 @@ Int128 payable_unit(Currency currency) {
   return unit;
 }
 
-Settled settle(const std::vector<Money>& exact, Currency currency) {
+Settled settle(const std::vector<Money>& exact, Currency currency, Rounding rounding) {
   Settled settled;
   settled.payable.reserve(exact.size());
   const Int128 unit = payable_unit(currency);
@@ -75,7 +75,7 @@ Settled settle(const std::vector<Money>& exact, Currency currency) {
     sum += units;
     given += units - rest;
   }
-  settled.total = Money(sum, currency).rounded(Rounding::half_even);
+  settled.total = Money(sum, currency).rounded(rounding);
   Int128 left = (settled.total.units() - given) / unit;
   std::vector<std::size_t> order(exact.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

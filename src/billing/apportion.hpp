@@ -17,11 +17,12 @@ std::vector<Money> split(Money amount, const std::vector<Int128>& weights);
 
 struct Settled {
   std::vector<Money> payable;  // in the currency's payable unit
-  Money total;                 // their sum: the exact sum rounded once, half to even
+  Money total;                 // their sum: the exact sum rounded once
 };
 // Rounds amounts so that the rounded ones sum to the rounded sum: each down to the payable unit,
 // the units left over to the largest remainders, ties to the earlier amount.
-Settled settle(const std::vector<Money>& exact, Currency currency);
+Settled settle(const std::vector<Money>& exact, Currency currency,
+               Rounding rounding = Rounding::half_even);
 
 // 10^-exponent of a currency, in Money's units: the smallest amount that can be paid.
 Int128 payable_unit(Currency currency);

@@ -218,7 +218,20 @@ Instant BudgetBook::next_due(Instant now) const {
   return next;
 }
 
+Money BudgetBook::found(const Budget& budget, Instant now) const {
+  const auto zone = Zone::open(budget.zone);
+  LOAM_ASSERT(zone.ok());
+  return recent_.since(budget.scope, month_of(*zone, now).from, budget.monthly.currency());
+}
+
+void BudgetBook::begin(const std::string& name, Money spent, Instant now) {
+  Book& book = books_.at(name);
+  roll(book, now);
+  book.spent = spent;
+}
+
 void BudgetBook::count(TenantId tenant, const Attribution& what, Money amount, Instant now) {
+  recent_.add(tenant, what, amount, now);
   for (auto& [name, book] : books_) {
     if (!book.budget.scope.covers(tenant, what)) continue;
     if (amount.currency() != book.spent.currency()) continue;  // another wallet's money

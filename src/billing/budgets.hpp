@@ -42,11 +42,48 @@ BOOST_DESCRIBE_STRUCT(BudgetImage, (),
                       (budget, month_from, month_to, spent, reserved, reminded, limited, stopped,
                        asked, denied, request_until, approval))
 
+// What was spent lately under one attribution, from `from` on.
+struct SpentImage {
+  TenantId tenant;
+  std::string project;
+  std::string environment;
+  std::string model;
+  Instant from;
+  Money amount;
+};
+BOOST_DESCRIBE_STRUCT(SpentImage, (), (tenant, project, environment, model, from, amount))
+
+// What was spent in the present month of any time zone, whether a budget counts it or not. Kept in
+// quarters of an hour around the turn of a month, where months of zones begin, and in one sum for
+// the rest of it: some 200 sums an attribution at most.
+class RecentSpending {
+ public:
+  void add(TenantId tenant, const Attribution& what, Money amount, Instant at);
+  // Of what lies in scope since `from`, the beginning of a month that is not over, in a currency.
+  Money since(const BudgetScope& scope, Instant from, Currency currency) const;
+  std::vector<SpentImage> images() const;
+  void restore(std::vector<SpentImage> images);
+
+ private:
+  struct Who {
+    TenantId tenant;
+    std::string project;
+    std::string environment;
+    std::string model;
+    friend auto operator<=>(const Who&, const Who&) = default;
+  };
+  std::map<Who, std::map<Instant, Money>> sums_;
+};
+
 class BudgetBook {
  public:
   // Refuses a name that is taken, thresholds that do not rise, an amount not above zero, an unknown
   // zone.
   Result<void> add(Budget budget);
+  // What a budget that is made now finds spent of its month, and its beginning with that. The zone
+  // must be known, as add() sees to.
+  Money found(const Budget& budget, Instant now) const;
+  void begin(const std::string& name, Money spent, Instant now);
   // A budget with other terms under its name: what was spent and reserved stays, and thresholds are
   // told anew. Refuses what add() does, another scope and another currency.
   Result<void> change(Budget budget);
@@ -118,6 +155,8 @@ class BudgetBook {
   std::vector<BudgetImage> images() const;
   // Requires an image that images() gave; the zone must be known here.
   Result<void> restore(BudgetImage image);
+  const RecentSpending& spent() const { return recent_; }
+  void restore(std::vector<SpentImage> images) { recent_.restore(std::move(images)); }
 
  private:
   struct Book {
@@ -146,6 +185,7 @@ class BudgetBook {
                              std::string words);
 
   std::map<std::string, Book> books_;
+  RecentSpending recent_;
 };
 
 }  // namespace loam::billing

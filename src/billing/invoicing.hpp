@@ -19,24 +19,31 @@ struct OpenCharges {
   std::map<LineKey, InvoiceLine> lines;
   // Σ net that each tax applies to.
   std::map<std::pair<std::string, std::int64_t>, Money> taxed;
+  Money tax;  // taken so far, each charge's rounded at the last decimal; zero: of any currency
 
   // What was used or taken back before `from` is a correction.
   void add(const Attribution& who, const UsageRecord& record, const std::vector<Tax>& taxes);
   // What belongs to `at` and is charged or given back besides usage.
   void add(const AdjustmentLine& line, const std::vector<Tax>& taxes, Instant at);
   bool empty() const { return lines.empty(); }
+  Money tax_in(Currency currency) const;
+  // Σ net of the lines. Requires open charges.
+  Money charged() const;
 };
 
 // Splits the rounded total over the lines: each is rounded down to the currency's payable unit,
 // and the units left over go to the largest remainders, ties to the earlier line (largest
 // remainder method). Fills `payable`; returns the total.
-Money settle(std::vector<InvoiceLine>& lines, Currency currency);
+Money settle(std::vector<InvoiceLine>& lines, Currency currency,
+             Rounding rounding = Rounding::half_even);
 
-// A tax's share of `base`, rounded once half to even to the payable unit, as is the base before.
-TaxLine tax_line(const std::string& name, std::int64_t parts_per_million, Money base);
+// A tax's share of `base`, rounded once to the payable unit, as is the base before.
+TaxLine tax_line(const std::string& name, std::int64_t parts_per_million, Money base,
+                 Rounding rounding = Rounding::half_even);
 
-// The invoice for everything open. Requires open charges.
-Invoice close(const OpenCharges& open, InvoiceId id, TenantId tenant, Currency currency,
-              Instant to);
+// The invoice for everything open. Requires open charges. Where its rounded total would take more
+// than `spare` beyond what was charged, it is rounded down: an invoice never overdraws a wallet.
+Invoice close(const OpenCharges& open, InvoiceId id, TenantId tenant, Currency currency, Instant to,
+              Money spare);
 
 }  // namespace loam::billing

@@ -195,14 +195,25 @@ Money dearest_rest(const Tables& tables, const Payer& payer, const Terms& terms,
   return most;
 }
 
-std::int64_t tax_rate(const PriceTerms& terms) {
+namespace {
+
+std::int64_t tax_rate(const std::vector<Tax>& taxes) {
   std::int64_t sum = 0;
-  for (const Tax& tax : terms.taxes) sum += tax.parts_per_million;
+  for (const Tax& tax : taxes) sum += tax.parts_per_million;
   return sum;
 }
 
+}  // namespace
+
+std::int64_t tax_rate(const PriceTerms& terms) {
+  return tax_rate(terms.taxes);
+}
+
+Money tax_on(const std::vector<Tax>& taxes, Money net) {
+  return net.times_ratio(tax_rate(taxes), whole_ppm, Rounding::half_even);
+}
 Money tax_on(const PriceTerms& terms, Money net) {
-  return net.times_ratio(tax_rate(terms), whole_ppm, Rounding::half_even);
+  return tax_on(terms.taxes, net);
 }
 
 std::int64_t highest_tax(const Tables& tables, Currency currency, Instant from) {

@@ -47,6 +47,7 @@ Money dearest_rest(const Tables& tables, const Payer& payer, const Terms& terms,
 // at 12 decimals).
 std::int64_t tax_rate(const PriceTerms& terms);
 Money tax_on(const PriceTerms& terms, Money net);
+Money tax_on(const std::vector<Tax>& taxes, Money net);
 // The highest rate of a currency's cards from `from` on.
 std::int64_t highest_tax(const Tables& tables, Currency currency, Instant from);
 

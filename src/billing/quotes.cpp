@@ -24,14 +24,30 @@ std::string unit_words(Granularity granularity) {
   return {};
 }
 
+// What a run costs that is cut short, where that is not what it ran.
+std::string lost_words(InterruptionRule displaced, InterruptionRule device_lost) {
+  std::string words;
+  if (displaced != InterruptionRule::ran)
+    words += "; where others displace it, " + words_of(displaced);
+  if (device_lost != InterruptionRule::ran)
+    words += "; where its device is lost, " + words_of(device_lost);
+  return words;
+}
+
 std::string rule_of(const PriceTable& table, const QuoteRequest& request) {
-  std::string rule = "billed " + unit_words(table.terms().granularity);
-  if (request.terms.purchase_model == PurchaseModel::spot)
-    return rule + "; the price follows supply and demand; " +
-           words_of(table.terms().spot.interrupted);
-  if (request.terms.tariff == Tariff::time_of_day)
-    return rule + "; the price follows the windows of " + table.zone().name();
-  return rule + " at one price";
+  const PriceTerms& terms = table.terms();
+  std::string rule = "billed " + unit_words(terms.granularity);
+  if (request.terms.purchase_model == PurchaseModel::spot) {
+    return rule + "; the price follows supply and demand; where others displace it, " +
+           words_of(terms.spot.interrupted) +
+           lost_words(InterruptionRule::ran, terms.lost_work.device_lost);
+  }
+  if (request.terms.tariff == Tariff::time_of_day) {
+    rule += "; the price follows the windows of " + table.zone().name();
+  } else {
+    rule += " at one price";
+  }
+  return rule + lost_words(terms.lost_work.displaced, terms.lost_work.device_lost);
 }
 
 Usage usage_of(const QuoteRequest& request, Duration length) {

@@ -76,11 +76,11 @@ Duration billed_when_interrupted(InterruptionRule rule, Duration ran) {
 std::string words_of(InterruptionRule rule) {
   switch (rule) {
     case InterruptionRule::ran:
-      return "an interrupted piece is billed for the time it ran";
+      return "what it ran is billed";
     case InterruptionRule::free:
-      return "an interrupted piece is not billed";
+      return "what it ran is not billed";
     case InterruptionRule::first_hour_free:
-      return "an interrupted piece is not billed where it ran less than an hour";
+      return "what it ran is not billed where it was less than an hour";
   }
   return {};
 }

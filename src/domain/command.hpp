@@ -53,6 +53,17 @@ struct TopUp {
   Money amount;
   std::string note;
 };
+// From the wallet to whom it belongs: at most what is free of it.
+struct PayOut {
+  TenantId tenant;
+  Money amount;
+  std::string note;
+};
+// A top-up or a payout that did not happen, or was written down wrong: once each.
+struct ReverseTransaction {
+  TransactionId transaction;
+  std::string note;
+};
 struct IssueInvoice {
   TenantId tenant;
 };
@@ -88,6 +99,12 @@ struct BuyCommitment {
   std::optional<Instant>
       anchor;               // whose day of the month periods begin on; nothing: that of `from`
   Attribution attribution;  // whose cost the fee is
+};
+
+// Ends a commitment before its first day, or with the period that is paid.
+struct CancelCommitment {
+  CommitmentId commitment;
+  std::string reason;
 };
 
 // What a tenant asks.
@@ -172,7 +189,8 @@ using AnyCommand =
                  ChangeTenant, PublishRateCard, TopUp, IssueInvoice, SubmitTask, StopTask,
                  PauseTask, ResumeTask, ReportStarted, ReportEnded, SchedulePass, TimePassed,
                  EndLost, SetScheduling, CreditInvoice, SetBudget, RemoveBudget, AnswerBudget,
-                 BuyCommitment, ReportShortfall, RecordTokens>;
+                 BuyCommitment, ReportShortfall, RecordTokens, PayOut, ReverseTransaction,
+                 CancelCommitment>;
 
 // As Event: copied and moved in one translation unit.
 struct Command : AnyCommand {

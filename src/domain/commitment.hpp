@@ -45,10 +45,12 @@ struct Commitment {
   Attribution attribution;  // whose cost the fee is
   CommitmentTerms terms;
   std::int64_t fees_charged = 0;        // how many
-  Instant ended_at = Instant::never();  // covers no longer: its time is over or a fee was not paid
+  Instant ended_at = Instant::never();  // covers no longer: cancelled, or a fee was not paid
+  bool cancelled = false;
 
   friend bool operator==(const Commitment&, const Commitment&) = default;
 };
-BOOST_DESCRIBE_STRUCT(Commitment, (), (id, tenant, attribution, terms, fees_charged, ended_at))
+BOOST_DESCRIBE_STRUCT(Commitment, (),
+                      (id, tenant, attribution, terms, fees_charged, ended_at, cancelled))
 
 }  // namespace loam

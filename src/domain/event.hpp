@@ -81,7 +81,7 @@ struct TenantChanged {
 BOOST_DESCRIBE_STRUCT(TenantChanged, (), (tenant, spec))
 
 struct RateCardPublished {
-  LOAM_EVENT("rate_card_published", 3)
+  LOAM_EVENT("rate_card_published", 4)
   RateCard card;
 };
 BOOST_DESCRIBE_STRUCT(RateCardPublished, (), (card))
@@ -102,7 +102,7 @@ struct SchedulingSet {
 BOOST_DESCRIBE_STRUCT(SchedulingSet, (), (settings))
 
 struct TransactionPosted {
-  LOAM_EVENT("transaction_posted", 1)
+  LOAM_EVENT("transaction_posted", 2)
   Transaction transaction;
 };
 BOOST_DESCRIBE_STRUCT(TransactionPosted, (), (transaction))
@@ -230,7 +230,7 @@ struct TaskFinished {
 BOOST_DESCRIBE_STRUCT(TaskFinished, (), (task, outcome, exit_code, reason))
 
 struct InvoiceIssued {
-  LOAM_EVENT("invoice_issued", 2)
+  LOAM_EVENT("invoice_issued", 3)
   Invoice invoice;
 };
 BOOST_DESCRIBE_STRUCT(InvoiceIssued, (), (invoice))
@@ -261,10 +261,11 @@ BOOST_DESCRIBE_STRUCT(HoldsReviewed, (), (currency, through))
 
 // A new budget, or other terms for one.
 struct BudgetSet {
-  LOAM_EVENT("budget_set", 1)
+  LOAM_EVENT("budget_set", 2)
   Budget budget;
+  Money spent;  // of the present month, before it was made
 };
-BOOST_DESCRIBE_STRUCT(BudgetSet, (), (budget))
+BOOST_DESCRIBE_STRUCT(BudgetSet, (), (budget, spent))
 
 struct BudgetRemoved {
   LOAM_EVENT("budget_removed", 1)
@@ -286,7 +287,7 @@ struct BudgetApproved {
 BOOST_DESCRIBE_STRUCT(BudgetApproved, (), (name, approval))
 
 struct CommitmentBought {
-  LOAM_EVENT("commitment_bought", 1)
+  LOAM_EVENT("commitment_bought", 2)
   Commitment commitment;
 };
 BOOST_DESCRIBE_STRUCT(CommitmentBought, (), (commitment))
@@ -303,15 +304,16 @@ struct CommitmentCharged {
 };
 BOOST_DESCRIBE_STRUCT(CommitmentCharged, (), (tenant, commitment, fee, from, to, line))
 
-// Before its time: it covers nothing from `at` on.
+// Before its time: it covers nothing from `at` on, and no further fee is charged.
 struct CommitmentEnded {
-  LOAM_EVENT("commitment_ended", 1)
+  LOAM_EVENT("commitment_ended", 2)
   TenantId tenant;
   CommitmentId commitment;
   Instant at;
-  std::string reason;  // in words, for people
+  bool cancelled = false;  // by its tenant or an operator; else a fee was not paid
+  std::string reason;      // in words, for people
 };
-BOOST_DESCRIBE_STRUCT(CommitmentEnded, (), (tenant, commitment, at, reason))
+BOOST_DESCRIBE_STRUCT(CommitmentEnded, (), (tenant, commitment, at, cancelled, reason))
 
 // What of a tenant's use in an hour its commitments cover is given back; again for the same hour,
 // with the difference, where use was told or taken back later.
@@ -338,6 +340,21 @@ struct ShortfallCredited {
 };
 BOOST_DESCRIBE_STRUCT(ShortfallCredited, (),
                       (tenant, task, lease, slice, from, to, promised, delivered, line))
+
+// A run was cut short by others or by the loss of a device, and what it cost is given back by the
+// rule of its rate card.
+BOOST_DEFINE_ENUM_CLASS(LostWorkCause, displaced, device_lost)
+struct LostWorkCredited {
+  LOAM_EVENT("lost_work_credited", 1)
+  TenantId tenant;
+  TaskId task;
+  LeaseId lease;
+  LostWorkCause cause = LostWorkCause::displaced;
+  Instant from;  // the run
+  Instant to;
+  AdjustmentLine line;
+};
+BOOST_DESCRIBE_STRUCT(LostWorkCredited, (), (tenant, task, lease, cause, from, to, line))
 
 // What a tenant used of a model was counted: charged to it, and credited to the model's owner where
 // that is another. Events of one batch share source and sequence; a sequence that is not above the
@@ -380,7 +397,7 @@ using AnyEvent =
                  CreditNoteIssued, SpotPriceMoved, HoldsReviewed, BudgetSet, BudgetRemoved,
                  BudgetNoticed, BudgetApproved, SchedulingSet, TaskPromised, PromiseDropped,
                  NodeMarked, CommitmentBought, CommitmentCharged, CommitmentEnded, UseCovered,
-                 ShortfallCredited, TokensUsed>;
+                 ShortfallCredited, TokensUsed, LostWorkCredited>;
 
 // A type of its own for two reasons: a symbol that names the variant names its forty types too, and
 // every translation unit would make its own copies and moves of all of them. These are made once.

@@ -1,5 +1,7 @@
 #include "domain/event_codec.hpp"
 
+#include <algorithm>
+
 #include "domain/json_codec.hpp"
 
 namespace loam {
@@ -105,6 +107,29 @@ void lift_from_1(bj::object& event, const InvoiceIssued*) {
   }
 }
 
+void lift_from_1(bj::object& event, const TransactionPosted*) {
+  if (bj::object* transaction = object_in(event, "transaction"))
+    transaction->emplace("reverses", 0);
+}
+// Budgets counted from when they were made.
+void lift_from_1(bj::object& event, const BudgetSet*) {
+  const bj::object* budget = object_in(event, "budget");
+  const bj::value* monthly = budget == nullptr ? nullptr : budget->if_contains("monthly");
+  if (monthly == nullptr || !monthly->is_string()) return;
+  const bj::string& text = monthly->get_string();
+  bj::string none("0");
+  none += text.subview(std::min(text.find(' '), text.size()));
+  event.emplace("spent", std::move(none));
+}
+// Nobody could cancel one.
+void lift_from_1(bj::object& event, const CommitmentBought*) {
+  if (bj::object* commitment = object_in(event, "commitment"))
+    commitment->emplace("cancelled", false);
+}
+void lift_from_1(bj::object& event, const CommitmentEnded*) {
+  event.emplace("cancelled", false);
+}
+
 // Likewise for what version 2 did not have.
 template <class T>
 void lift_from_2(bj::object&, const T*) {}
@@ -114,6 +139,25 @@ void lift_from_2(bj::object& event, const RateCardPublished*) {
   bj::object* terms = card == nullptr ? nullptr : object_in(*card, "terms");
   if (terms != nullptr) terms->emplace("tokens", bj::array{});
 }
+// What an invoice rounded was booked nowhere.
+void lift_from_2(bj::object& event, const InvoiceIssued*) {
+  bj::object* invoice = object_in(event, "invoice");
+  const bj::value* currency = invoice == nullptr ? nullptr : invoice->if_contains("currency");
+  if (currency == nullptr || !currency->is_string()) return;
+  bj::string none("0 ");
+  none += currency->get_string();
+  invoice->emplace("rounding", std::move(none));
+}
+
+// Likewise for what version 3 did not have: lost work was billed for the time it ran.
+template <class T>
+void lift_from_3(bj::object&, const T*) {}
+
+void lift_from_3(bj::object& event, const RateCardPublished*) {
+  bj::object* card = object_in(event, "card");
+  bj::object* terms = card == nullptr ? nullptr : object_in(*card, "terms");
+  if (terms != nullptr) terms->emplace("lost_work", json::write(LostWork{}));
+}
 
 template <class T>
 Result<T> read_event(const EncodedEvent& encoded) {
@@ -122,6 +166,7 @@ Result<T> read_event(const EncodedEvent& encoded) {
     const T* type = nullptr;
     if (encoded.version < 2 && T::version >= 2) lift_from_1(document.get_object(), type);
     if (encoded.version < 3 && T::version >= 3) lift_from_2(document.get_object(), type);
+    if (encoded.version < 4 && T::version >= 4) lift_from_3(document.get_object(), type);
   }
   return json::from_value<T>(document, json::Missing::is_error, ErrorKind::corrupt);
 }

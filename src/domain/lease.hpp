@@ -45,8 +45,9 @@ struct Lease {
   Money rated_net;
   std::int64_t list_residue = 0;
   std::int64_t net_residue = 0;
-  // Up to when shortfalls were credited, by slice; empty before the first.
+  // Up to when shortfalls were credited, by slice; empty before the first. And what they came to.
   std::vector<Instant> credited_until;
+  Money credited;
 
   bool started() const { return started_at != Instant::never(); }
 };
@@ -54,6 +55,6 @@ BOOST_DESCRIBE_STRUCT(Lease, (),
                       (id, task, tenant, epoch, rank, slices, cpu, host_memory, ce, billable_ce,
                        isolation, purchase_model, granted_at, started_at, stop_at, stopping,
                        billed_until, rated_list, rated_net, list_residue, net_residue,
-                       credited_until))
+                       credited_until, credited))
 
 }  // namespace loam

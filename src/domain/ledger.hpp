@@ -16,13 +16,14 @@
 namespace loam {
 
 // Accounts. Per tenant: wallet (money free to spend; below zero only down to a postpaid tenant's
-// credit limit) and held (set aside for tasks). Per currency: revenue, taxes collected, and cash as
-// the outside world (minus what was paid in).
-BOOST_DEFINE_ENUM_CLASS(AccountKind, wallet, held, cash, revenue, tax)
+// credit limit) and held (set aside for tasks). Per currency: revenue, taxes collected, cash as the
+// outside world (minus what was paid in), and rounding: what invoices in payable units came to more
+// or less than what was charged.
+BOOST_DEFINE_ENUM_CLASS(AccountKind, wallet, held, cash, revenue, tax, rounding)
 
 struct Account {
   AccountKind kind = AccountKind::cash;
-  TenantId tenant;  // none for cash, revenue and tax
+  TenantId tenant;  // none but for wallet and held
   Currency currency;
 
   friend auto operator<=>(const Account&, const Account&) = default;
@@ -40,19 +41,23 @@ struct Posting {
 };
 BOOST_DESCRIBE_STRUCT(Posting, (), (account, amount))
 
-BOOST_DEFINE_ENUM_CLASS(TransactionKind, top_up, hold, charge, release, refund)
+// refund: of what was charged. rounding: of an invoice. payout: from the wallet to whom it belongs.
+// reversal: of a top-up or a payout that did not happen.
+BOOST_DEFINE_ENUM_CLASS(TransactionKind, top_up, hold, charge, release, refund, rounding, payout,
+                        reversal)
 
 struct Transaction {
   TransactionId id;
   TransactionKind kind = TransactionKind::top_up;
   TenantId tenant;
-  TaskId task;  // none for a top-up
+  TaskId task;             // none for a top-up
+  TransactionId reverses;  // none but for a reversal
   std::string note;
   std::vector<Posting> postings;
 
   friend bool operator==(const Transaction&, const Transaction&) = default;
 };
-BOOST_DESCRIBE_STRUCT(Transaction, (), (id, kind, tenant, task, note, postings))
+BOOST_DESCRIBE_STRUCT(Transaction, (), (id, kind, tenant, task, reverses, note, postings))
 
 // usage; correction: of a period already invoiced, at the price of its own time; credit: given back
 // for what was promised and not delivered; fee: of a commitment; covered: use that a commitment
@@ -141,11 +146,13 @@ struct Invoice {
   std::vector<InvoiceLine> lines;
   Money subtotal;  // Σ payable of the lines
   std::vector<TaxLine> taxes;
-  Money total;  // subtotal and taxes
+  Money total;     // subtotal and taxes
+  Money rounding;  // total less what was charged, tax included; posted when it is issued
 
   friend bool operator==(const Invoice&, const Invoice&) = default;
 };
-BOOST_DESCRIBE_STRUCT(Invoice, (), (id, tenant, currency, from, to, lines, subtotal, taxes, total))
+BOOST_DESCRIBE_STRUCT(Invoice, (),
+                      (id, tenant, currency, from, to, lines, subtotal, taxes, total, rounding))
 
 // Gives back a part of an invoice, or all that is left of it. Immutable; numbered without gaps.
 struct CreditNote {

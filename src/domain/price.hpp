@@ -106,6 +106,16 @@ struct SpotTerms {
 };
 BOOST_DESCRIBE_STRUCT(SpotTerms, (), (floor, ceiling, interrupted, sold))
 
+// What a run costs that was cut short without its fault and did not end its work. Spot that is
+// displaced goes by its own rule.
+struct LostWork {
+  InterruptionRule displaced = InterruptionRule::ran;    // it had to make room for others
+  InterruptionRule device_lost = InterruptionRule::ran;  // its device or node was lost
+
+  friend bool operator==(const LostWork&, const LostWork&) = default;
+};
+BOOST_DESCRIBE_STRUCT(LostWork, (), (displaced, device_lost))
+
 // What is sold besides compute; absent: not charged.
 struct ServiceRates {
   std::optional<Money> storage;  // per GiB-hour held
@@ -127,11 +137,12 @@ struct PriceTerms {
   SpotTerms spot;
   BasisPoints reservation_unused{10'000};  // share of the price that unused reserved time costs
   std::vector<TokenPrice> tokens;
+  LostWork lost_work;
 
   friend bool operator==(const PriceTerms&, const PriceTerms&) = default;
 };
 BOOST_DESCRIBE_STRUCT(PriceTerms, (),
                       (granularity, zone, windows, prices, services, discounts, taxes, spot,
-                       reservation_unused, tokens))
+                       reservation_unused, tokens, lost_work))
 
 }  // namespace loam

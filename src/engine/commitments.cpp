@@ -14,8 +14,6 @@ namespace {
 constexpr Duration hour = Duration::hours(1);
 // After the metering of the hour's end, which comes metering_slack after it.
 constexpr Duration cover_slack = metering_slack + metering_slack;
-// What is told of an hour later than this is charged on demand.
-constexpr Duration hours_kept = Duration::hours(24 * 8);
 
 Instant hour_of(Instant instant) {
   return Instant{instant.ms / hour.ms * hour.ms};
@@ -142,7 +140,7 @@ void charge_fee(Draft& draft, const Commitment& commitment) {
   const AdjustmentLine line = fee_line(commitment);
   const Money tax = billing::tax_on(state.card(line.card).terms(), line.net);
   if (line.net + tax > available(state, commitment.tenant)) {
-    draft.add(CommitmentEnded{commitment.tenant, commitment.id, next_fee(commitment).from,
+    draft.add(CommitmentEnded{commitment.tenant, commitment.id, next_fee(commitment).from, false,
                               "the wallet does not cover the fee of its next period"});
     return;
   }
@@ -178,7 +176,6 @@ void cover_hour(Draft& draft, TenantId tenant, const CommitmentBook& book, Insta
 }
 
 void count_in_budgets(State& state, TenantId tenant, const AdjustmentLine& line, Instant at) {
-  if (state.budgets.empty()) return;
   Attribution who;
   who.project = line.key.project;
   who.environment = line.key.environment;
@@ -299,7 +296,9 @@ Decision decide_on(const State& state, Instant now, const BuyCommitment& asked) 
   commitment.terms = *terms;
   const Money first = terms->fees.front().net;
   const Money whole = first + billing::tax_on(table->terms(), first);
-  if (terms->from <= now && whole > available(state, tenant.id)) {
+  // Who pays in advance has the money when the order is given, whenever the first day is.
+  const bool due = terms->from <= now || tenant.spec.payment == PaymentMode::prepaid;
+  if (due && whole > available(state, tenant.id)) {
     return Draft::rejected(
         {RejectCode::insufficient_funds,
          "the first period costs " + to_text(whole.rounded(Rounding::up)) + " with tax, and " +
@@ -310,6 +309,36 @@ Decision decide_on(const State& state, Instant now, const BuyCommitment& asked) 
   draft.add(CommitmentBought{commitment});
   if (terms->from <= now) charge_fee(draft, commitment);
   draft.subject(commitment.id.text());
+  return draft.done();
+}
+
+// What is paid is kept and covered to its end; what was not begun costs nothing.
+Decision decide_on(const State& state, Instant now, const CancelCommitment& asked) {
+  const Commitment* found = nullptr;
+  for (const auto& [tenant, book] : state.commitment_books) {
+    for (const Commitment& commitment : book.commitments) {
+      if (commitment.id == asked.commitment) found = &commitment;
+    }
+  }
+  const std::string name = asked.commitment.text();
+  if (found == nullptr) {
+    return Draft::rejected({RejectCode::not_found, "there is no commitment " + name,
+                            "see them with: loam commit list"});
+  }
+  if (found->ended_at != Instant::never() || found->terms.to <= now) {
+    return Draft::rejected({RejectCode::wrong_state,
+                            name + " ends at " + to_text(covers_until(*found)) + " already",
+                            "a commitment ends once"});
+  }
+  const bool begun = found->fees_charged > 0;
+  if (begun && !fee_open(*found)) {
+    return Draft::rejected({RejectCode::wrong_state,
+                            name + " is paid to its end at " + to_text(found->terms.to),
+                            "it ends then by itself"});
+  }
+  Draft draft(state, now);
+  draft.subject(name);
+  draft.add(CommitmentEnded{found->tenant, found->id, next_fee(*found).from, true, asked.reason});
   return draft.done();
 }
 
@@ -332,8 +361,18 @@ void apply_to_books(State& state, const CommitmentCharged& event, Instant at) {
 
 void apply_to_books(State& state, const CommitmentEnded& event) {
   CommitmentBook& book = state.commitment_books.at(event.tenant);
-  commitment_in(book, event.commitment).ended_at = event.at;
+  Commitment& commitment = commitment_in(book, event.commitment);
+  commitment.ended_at = event.at;
+  commitment.cancelled = event.cancelled;
   set_due(state, event.tenant, book);
+}
+
+// What costs nothing is covered no more.
+void apply_to_books(State& state, const LostWorkCredited& event) {
+  const auto found = state.commitment_books.find(event.tenant);
+  if (found == state.commitment_books.end()) return;
+  trim_pieces(found->second, event.lease, event.from);
+  set_due(state, event.tenant, found->second);
 }
 
 void apply_to_books(State& state, const UseCovered& event, Instant at) {
@@ -345,7 +384,7 @@ void apply_to_books(State& state, const UseCovered& event, Instant at) {
     count_in_budgets(state, event.tenant, line, at);
   }
   while (!book.hours.empty() && !book.hours.begin()->second.due &&
-         book.hours.begin()->first + hours_kept < event.hour)
+         book.hours.begin()->first + cover_hours_kept < event.hour)
     book.hours.erase(book.hours.begin());
   set_due(state, event.tenant, book);
 }
@@ -362,7 +401,7 @@ void note_use(State& state, const UsageRecord& record, const Lease& lease, const
   if (record.to < record.from) {
     trim_pieces(book, lease.id, record.to);
   } else {
-    add_pieces(book, record, lease, task, now - hours_kept);
+    add_pieces(book, record, lease, task, now - cover_hours_kept);
   }
   set_due(state, record.tenant, book);
 }

@@ -45,6 +45,9 @@ struct CommitmentBook {
 };
 using CommitmentDues = std::set<std::pair<Instant, TenantId>>;
 
+// What is told of an hour later than this is charged on demand.
+inline constexpr Duration cover_hours_kept = Duration::hours(24 * 8);
+
 // Whether a commitment of the tenant covers `now`.
 bool committed(const State& state, TenantId tenant, Instant now);
 
@@ -57,6 +60,7 @@ void apply_to_books(State& state, const CommitmentBought& event);
 void apply_to_books(State& state, const CommitmentCharged& event, Instant at);
 void apply_to_books(State& state, const CommitmentEnded& event);
 void apply_to_books(State& state, const UseCovered& event, Instant at);
+void apply_to_books(State& state, const LostWorkCredited& event);
 // A usage record was rated, or taken back, at `now`.
 void note_use(State& state, const UsageRecord& record, const Lease& lease, const Task& task,
               Instant now);

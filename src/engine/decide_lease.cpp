@@ -71,6 +71,12 @@ AttemptVerdict verdict_on(const Lease& lease, const Ending& ending) {
   return verdict(TaskOutcome::failed, ending.reason);
 }
 
+// Whether what ran of a member is lost with a device: its own, or that of another of its gang.
+bool ends_by_loss(const Task& task, const AttemptVerdict& verdict) {
+  const auto lost = [](const AttemptVerdict& of) { return of.outcome == TaskOutcome::device_lost; };
+  return lost(verdict) || (verdict.stopping == StopReason::gang && lost(task.verdict));
+}
+
 // A start that a node is not able to make is tried so often, further and further apart, before the
 // task is given up: with waits of 5 s to 10 minutes that is a good hour.
 constexpr std::int64_t failures_max = 12;
@@ -221,11 +227,16 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
     // A report may come after its time was rated: then the rating goes back.
     ended_at = std::max(ended_at, lease.started_at);
     meter(draft, lease, held, ended_at);
-    const bool interrupted = lease.stopping == StopReason::preempted;
-    if (interrupted && lease.purchase_model == PurchaseModel::spot)
+    const bool displaced = lease.stopping == StopReason::preempted;
+    if (displaced && lease.purchase_model == PurchaseModel::spot) {
       give_back_interrupted(draft, lease, held);
+    } else if (displaced) {
+      credit_lost_work(draft, lease, LostWorkCause::displaced);
+    }
   }
   const AttemptVerdict verdict = verdict_on(lease, ending);
+  if (lease.started() && ends_by_loss(task, verdict))
+    credit_lost_work(draft, lease, LostWorkCause::device_lost);
   draft.add(LeaseEnded{lease.id, ended_at, ending.device_time, ending.memory_peak, verdict});
   if (verdict.outcome == TaskOutcome::unable) mark_node(draft, lease, verdict.reason);
 

@@ -101,8 +101,10 @@ Decision decide_on(const State& state, Instant now, const SetBudget& asked) {
   if (!taken.ok()) return Draft::rejected(refused(taken.error()));
   Draft draft(state, now);
   draft.subject(budget.name);
-  const bool same = state.budgets.knows(budget.name) && state.budgets.budget(budget.name) == budget;
-  if (!same) draft.add(BudgetSet{budget});
+  const bool known = state.budgets.knows(budget.name);
+  const bool same = known && state.budgets.budget(budget.name) == budget;
+  const Money spent = known ? Money::zero(currency) : state.budgets.found(budget, now);
+  if (!same) draft.add(BudgetSet{budget, spent});
   return draft.done();
 }
 

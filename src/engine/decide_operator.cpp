@@ -3,6 +3,7 @@
 
 #include "billing/accounts.hpp"
 #include "engine/decisions.hpp"
+#include "engine/queries.hpp"
 #include "engine/scheduling.hpp"
 
 namespace loam::engine {
@@ -216,6 +217,52 @@ Decision decide_on(const State& state, Instant now, const TopUp& asked) {
   return draft.done();
 }
 
+Decision decide_on(const State& state, Instant now, const PayOut& asked) {
+  if (!known(state, asked.tenant)) return Draft::rejected(no_such_tenant(asked.tenant));
+  const Tenant& tenant = state.tenant(asked.tenant);
+  const Currency currency = tenant.spec.currency;
+  if (asked.amount.currency() != currency || asked.amount.is_negative() || asked.amount.is_zero()) {
+    return Draft::rejected({RejectCode::invalid_argument,
+                            to_text(asked.amount) + " cannot be paid out",
+                            "give more than zero " + std::string(currency.code())});
+  }
+  const Money wallet = state.accounts.balance(billing::wallet_of(tenant.id, currency));
+  if (asked.amount > wallet) {
+    return Draft::rejected({RejectCode::insufficient_funds,
+                            to_text(asked.amount) + " cannot be paid out: " + to_text(wallet) +
+                                " are in the wallet of " + tenant.spec.name +
+                                ", what is held for tasks apart",
+                            "give at most that, or wait for tasks to end"});
+  }
+  Draft draft(state, now);
+  const TransactionId id{draft.next().transaction++};
+  draft.add(TransactionPosted{billing::payout(id, tenant.id, asked.amount, asked.note)});
+  draft.subject(id.text());
+  return draft.done();
+}
+
+// May take the wallet below zero: what was bought with money that never came is owed.
+Decision decide_on(const State& state, Instant now, const ReverseTransaction& asked) {
+  const auto found = state.payments.find(asked.transaction);
+  if (found == state.payments.end()) {
+    return Draft::rejected({RejectCode::not_found,
+                            asked.transaction.text() + " is no payment into or out of a wallet",
+                            "only those are reversed: see their numbers with: loam ledger TENANT"});
+  }
+  const Payment& payment = found->second;
+  if (payment.reversed) {
+    return Draft::rejected({RejectCode::wrong_state,
+                            asked.transaction.text() + " was reversed before",
+                            "a payment is reversed once"});
+  }
+  Draft draft(state, now);
+  const TransactionId id{draft.next().transaction++};
+  draft.add(TransactionPosted{
+      billing::reversal(id, payment.id, payment.tenant, payment.amount, asked.note)});
+  draft.subject(id.text());
+  return draft.done();
+}
+
 Decision decide_on(const State& state, Instant now, const IssueInvoice& asked) {
   if (!known(state, asked.tenant)) return Draft::rejected(no_such_tenant(asked.tenant));
   const auto open = state.open_charges.find(asked.tenant);
@@ -227,8 +274,19 @@ Decision decide_on(const State& state, Instant now, const IssueInvoice& asked) {
   }
   Draft draft(state, now);
   const InvoiceId id{draft.next().invoice++};
-  draft.add(InvoiceIssued{billing::close(open->second, id, asked.tenant,
-                                         state.tenant(asked.tenant).spec.currency, now)});
+  const Currency currency = state.tenant(asked.tenant).spec.currency;
+  const billing::OpenCharges& charges = open->second;
+  const Money spare = std::max(available(state, asked.tenant), Money::zero(currency));
+  const Invoice invoice = billing::close(charges, id, asked.tenant, currency, now, spare);
+  // What was charged was exact. The rest to the payable unit is posted now, so that the ledger has
+  // moved by the invoice's total, and the account of taxes by its taxes.
+  const Money tax = invoice.total - invoice.subtotal - charges.tax_in(currency);
+  const Money net = invoice.rounding - tax;
+  if (!net.is_zero() || !tax.is_zero()) {
+    draft.add(TransactionPosted{billing::rounding(TransactionId{draft.next().transaction++},
+                                                  asked.tenant, net, tax, id.text())});
+  }
+  draft.add(InvoiceIssued{invoice});
   draft.subject(id.text());
   return draft.done();
 }

@@ -44,12 +44,15 @@ Decision decide_on(const State&, Instant, const ChangeTenant&);
 Decision decide_on(const State&, Instant, const PublishRateCard&);
 Decision decide_on(const State&, Instant, const SetScheduling&);
 Decision decide_on(const State&, Instant, const TopUp&);
+Decision decide_on(const State&, Instant, const PayOut&);
+Decision decide_on(const State&, Instant, const ReverseTransaction&);
 Decision decide_on(const State&, Instant, const IssueInvoice&);
 Decision decide_on(const State&, Instant, const CreditInvoice&);
 Decision decide_on(const State&, Instant, const SetBudget&);
 Decision decide_on(const State&, Instant, const RemoveBudget&);
 Decision decide_on(const State&, Instant, const AnswerBudget&);
 Decision decide_on(const State&, Instant, const BuyCommitment&);
+Decision decide_on(const State&, Instant, const CancelCommitment&);
 // By a tenant.
 Decision decide_on(const State&, Instant, const SubmitTask&);
 Decision decide_on(const State&, Instant, const StopTask&);
@@ -83,6 +86,10 @@ void end_lease(Draft& draft, const Lease& lease, const Ending& ending);
 // `lease` (a copy) and the draft's idea of what is held along. Returns what the hold did not cover,
 // which the wallet paid.
 Money meter(Draft& draft, Lease& lease, Money& held, Instant to);
+
+// Gives back what a run cost that was cut short, by the rule of its card. Requires that it was
+// rated to its end.
+void credit_lost_work(Draft& draft, const Lease& lease, LostWorkCause cause);
 
 // What time brings to money, one step each; true where the draft has events now.
 // Holds of some tasks are raised to what a new card may cost, or their tasks are stopped.

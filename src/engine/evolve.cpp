@@ -239,17 +239,28 @@ void apply(State& state, const Record&, const RateCardPublished& event) {
   if (!first) state.reviews[currency] = TaskId{};
 }
 
+void note_payment(State& state, const Transaction& transaction) {
+  if (transaction.kind == TransactionKind::reversal)
+    state.payments.at(transaction.reverses).reversed = true;
+  if (transaction.kind != TransactionKind::top_up && transaction.kind != TransactionKind::payout)
+    return;
+  for (const Posting& posting : transaction.postings) {
+    if (posting.account.kind == AccountKind::wallet)
+      state.payments[transaction.id] = {transaction.id, transaction.tenant, posting.amount};
+  }
+}
+
 void apply(State& state, const Record& record, const TransactionPosted& event) {
   const Transaction& transaction = event.transaction;
   state.next.transaction = transaction.id.value + 1;
   state.accounts.apply(transaction);
+  note_payment(state, transaction);
   if (!transaction.task.valid()) return;
   Task& task = task_of(state, transaction.task);
   for (const Posting& posting : transaction.postings) {
     if (posting.account.kind == AccountKind::held) task.held += posting.amount;
     if (posting.account.kind == AccountKind::revenue) task.charged += posting.amount;
   }
-  if (state.budgets.empty()) return;
   // What leaves the wallet for good counts as spent, tax included; what is held as set aside.
   Money spent = Money::zero(task.held.currency());
   for (const Posting& posting : transaction.postings) {
@@ -298,7 +309,7 @@ void apply(State& state, const Record& record, const LeaseGranted& event) {
   lease.isolation = event.isolation;
   lease.purchase_model = event.purchase_model;
   lease.granted_at = record.at;
-  lease.rated_list = lease.rated_net = Money::zero(currency);
+  lease.rated_list = lease.rated_net = lease.credited = Money::zero(currency);
   task.leases.push_back(event.lease);
   hold_capacity(state, lease, +1);
   state.leases.emplace(event.lease, std::move(lease));
@@ -444,6 +455,7 @@ void apply(State& state, const Record& record, const BudgetSet& event) {
   }
   const Result<void> added = state.budgets.add(budget);
   LOAM_ASSERT(added.ok());
+  if (!event.spent.is_zero()) state.budgets.begin(budget.name, event.spent, record.at);
   for (const auto& [id, task] : state.tasks) {
     if (budget.scope.covers(task.tenant, task.spec->attribution) && !task.held.is_zero())
       state.budgets.set_aside(id.text(), task.tenant, task.spec->attribution, task.held, record.at);
@@ -497,6 +509,7 @@ void apply(State& state, const Record&, const InvoiceIssued& event) {
   billing::OpenCharges& open = state.open_charges[event.invoice.tenant];
   open.lines.clear();
   open.taxed.clear();
+  open.tax = Money{};
   open.from = event.invoice.to;
   open.follows_invoice = true;
   state.next.invoice = event.invoice.id.value + 1;
@@ -532,7 +545,14 @@ void apply(State& state, const Record&, const ShortfallCredited& event) {
   Lease& lease = lease_of(state, event.lease);
   lease.credited_until.resize(lease.slices.size());
   lease.credited_until.at(static_cast<std::size_t>(event.slice)) = event.to;
+  lease.credited -= event.line.net;
   add_open(state, event.tenant, event.line, event.from);
+}
+
+void apply(State& state, const Record&, const LostWorkCredited& event) {
+  lease_of(state, event.lease).credited -= event.line.net;
+  add_open(state, event.tenant, event.line, event.from);
+  apply_to_books(state, event);
 }
 
 void apply(State& state, const Record& record, const TokensUsed& event) {

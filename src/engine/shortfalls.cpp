@@ -1,4 +1,5 @@
-// Decisions on shortfalls: what a lease was promised and did not get is given back.
+// Decisions on what is given back of a lease: what it was promised and did not get, and work that
+// was lost.
 #include <algorithm>
 
 #include "base/assert.hpp"
@@ -60,6 +61,31 @@ AdjustmentLine credit_line(const State& state, const Lease& lease, const Task& t
 }
 
 }  // namespace
+
+void credit_lost_work(Draft& draft, const Lease& lease, LostWorkCause cause) {
+  const State& state = draft.state();
+  const Task& task = state.tasks.at(lease.task);
+  const billing::Terms terms = billing::terms_of(*task.spec, lease);
+  const Currency currency = lease.rated_net.currency();
+  const billing::PriceTable* table = state.rates.selling(currency, terms, lease.started_at);
+  const LostWork& rules = table->terms().lost_work;
+  const Duration ran = lease.billed_until - lease.started_at;
+  const InterruptionRule rule =
+      cause == LostWorkCause::displaced ? rules.displaced : rules.device_lost;
+  if (billing::billed_when_interrupted(rule, ran).ms > 0) return;
+  // What a commitment covered so long ago was given back for good.
+  const bool settled = state.commitment_books.contains(lease.tenant) &&
+                       draft.now() - lease.started_at > cover_hours_kept;
+  // What shortfalls gave back of it is not given back again.
+  const Money credit = lease.rated_net - lease.credited;
+  if (settled || credit.is_zero() || credit.is_negative()) return;
+  const AdjustmentLine line = credit_line(state, lease, task, credit);
+  const Money tax = billing::tax_on(table->terms(), credit);
+  draft.add(LostWorkCredited{lease.tenant, lease.task, lease.id, cause, lease.started_at,
+                             lease.billed_until, line});
+  draft.add(TransactionPosted{billing::refund(TransactionId{draft.next().transaction++},
+                                              lease.tenant, lease.task, credit, tax)});
+}
 
 Decision decide_on(const State& state, Instant now, const ReportShortfall& asked) {
   const Lease* lease = state.find_lease(asked.lease);

@@ -34,8 +34,10 @@ void save_money(const State& state, StateImage& image) {
     for (const auto& [key, line] : open.lines) charges.lines.push_back(line);
     for (const auto& [tax, base] : open.taxed)
       charges.taxed.push_back({tax.first, tax.second, base});
+    charges.tax = open.tax;
   }
   for (const auto& [id, standing] : state.invoices) image.invoices.push_back(standing);
+  for (const auto& [id, payment] : state.payments) image.payments.push_back(payment);
   for (const Currency currency : state.rates.currencies()) {
     const billing::SpotSeries* series = state.rates.spot(currency);
     if (series == nullptr) continue;
@@ -44,6 +46,7 @@ void save_money(const State& state, StateImage& image) {
   }
   for (const auto& [currency, after] : state.reviews) image.reviews.push_back({currency, after});
   image.budgets = state.budgets.images();
+  image.spent = state.budgets.spent().images();
   for (const auto& [tenant, book] : state.commitment_books) {
     CommitmentBookImage& of = image.commitments.emplace_back();
     of.tenant = tenant;
@@ -75,11 +78,13 @@ void restore_money(State& state, StateImage& image) {
     for (InvoiceLine& line : charges.lines) open.lines.emplace(line.key, line);
     for (TaxedImage& tax : charges.taxed)
       open.taxed.emplace(std::pair(std::move(tax.name), tax.parts_per_million), tax.base);
+    open.tax = charges.tax;
   }
   for (InvoiceStanding& standing : image.invoices) {
     const InvoiceId id = standing.id;
     state.invoices.emplace(id, std::move(standing));
   }
+  for (const Payment& payment : image.payments) state.payments.emplace(payment.id, payment);
   for (const SpotImage& move : image.spot)
     state.rates.move_spot(move.currency, move.from, move.price);
   for (const ReviewImage& review : image.reviews) state.reviews[review.currency] = review.after;
@@ -87,6 +92,7 @@ void restore_money(State& state, StateImage& image) {
     const Result<void> restored = state.budgets.restore(std::move(budget));
     LOAM_ASSERT(restored.ok());
   }
+  state.budgets.restore(std::move(image.spent));
   for (CommitmentBookImage& of : image.commitments) {
     CommitmentBook& book = state.commitment_books[of.tenant];
     book.commitments = std::move(of.commitments);

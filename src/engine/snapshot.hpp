@@ -23,8 +23,9 @@ struct OpenChargesImage {
   bool follows_invoice = false;
   std::vector<InvoiceLine> lines;
   std::vector<TaxedImage> taxed;
+  Money tax;
 };
-BOOST_DESCRIBE_STRUCT(OpenChargesImage, (), (tenant, from, follows_invoice, lines, taxed))
+BOOST_DESCRIBE_STRUCT(OpenChargesImage, (), (tenant, from, follows_invoice, lines, taxed, tax))
 
 struct TierImage {
   TenantId tenant;
@@ -115,9 +116,11 @@ struct StateImage {
   std::vector<OpenChargesImage> open_charges;
   std::vector<TierImage> tiers;
   std::vector<InvoiceStanding> invoices;
+  std::vector<Payment> payments;
   std::vector<SpotImage> spot;
   std::vector<ReviewImage> reviews;
   std::vector<billing::BudgetImage> budgets;
+  std::vector<billing::SpentImage> spent;
   std::vector<CommitmentBookImage> commitments;
   std::vector<EndingImage> ending;
   std::vector<WantedImage> spot_waiting;
@@ -129,9 +132,9 @@ struct StateImage {
 BOOST_DESCRIBE_STRUCT(StateImage, (),
                       (sequence, now, next_task, next_lease, next_usage, next_transaction,
                        next_invoice, next_credit_note, next_commitment, nodes, devices, tenants,
-                       tasks, leases, rate_cards, balances, open_charges, tiers, invoices, spot,
-                       reviews, budgets, commitments, ending, spot_waiting, requests, settings,
-                       scheduler, token_sources))
+                       tasks, leases, rate_cards, balances, open_charges, tiers, invoices, payments,
+                       spot, reviews, budgets, spent, commitments, ending, spot_waiting, requests,
+                       settings, scheduler, token_sources))
 
 // O(size of the state); the pause of a snapshot.
 StateImage image_of(const State& state);
@@ -144,7 +147,7 @@ Result<void> check_card(const RateCard& card);
 Result<void> check_cards(const StateImage& image);
 
 // The text a snapshot is stored as; versioned like events.
-inline constexpr int snapshot_version = 4;
+inline constexpr int snapshot_version = 5;
 std::string encode(const StateImage& image);
 Result<StateImage> decode_image(std::string_view text, int version);
 

@@ -50,6 +50,15 @@ struct InvoiceStanding {
 };
 BOOST_DESCRIBE_STRUCT(InvoiceStanding, (), (id, tenant, subtotal, taxes, credited))
 
+// Money that came in from outside, or went there, and can be reversed once.
+struct Payment {
+  TransactionId id;
+  TenantId tenant;
+  Money amount;  // into the wallet; below zero: out of it
+  bool reversed = false;
+};
+BOOST_DESCRIBE_STRUCT(Payment, (), (id, tenant, amount, reversed))
+
 // Compute in the pool, in general CE, for the price of spot.
 struct Market {
   MilliCe ready;   // of devices in service
@@ -78,6 +87,7 @@ class State {
   billing::Accounts accounts;
   std::map<TenantId, billing::OpenCharges> open_charges;
   std::map<InvoiceId, InvoiceStanding> invoices;
+  std::map<TransactionId, Payment> payments;
   billing::BudgetBook budgets;
   std::map<TenantId, CommitmentBook> commitment_books;
   std::map<std::string, std::int64_t> token_sources;  // the last sequence of each

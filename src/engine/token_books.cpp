@@ -146,7 +146,6 @@ void apply_to_books(State& state, const TokensUsed& event, Instant at) {
   for (const AdjustmentLine& line : event.charged) {
     const PriceTerms& terms = state.card(line.card).terms();
     state.open_charges[event.use.caller].add(line, terms.taxes, event.use.from);
-    if (state.budgets.empty()) continue;
     Attribution who;
     who.project = line.key.project;
     who.environment = line.key.environment;

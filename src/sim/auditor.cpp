@@ -81,7 +81,7 @@ void Auditor::on(const Record&, const TenantCreated& event) {
   tenants_.emplace_back();
   TenantBook& tenant = tenants_.back();
   tenant.spec = event.spec;
-  tenant.uninvoiced = tenant.overrun = Money::zero(event.spec.currency);
+  tenant.uninvoiced = tenant.owed = tenant.overrun = Money::zero(event.spec.currency);
 }
 
 void Auditor::on(const Record&, const TenantChanged& event) {
@@ -121,6 +121,11 @@ void Auditor::on(const Record&, const TransactionPosted& event) {
     if (!sum.is_zero()) fail(9, transaction.id.text() + " is off by " + to_text(sum));
   }
   TenantBook& tenant = tenants_.at(transaction.tenant.value - 1);
+  for (const Posting& posting : transaction.postings) {
+    const AccountKind kind = posting.account.kind;
+    if (kind == AccountKind::revenue || kind == AccountKind::tax || kind == AccountKind::rounding)
+      tenant.owed += posting.amount;
+  }
   if (transaction.task.valid()) {
     TaskBook* book = task(transaction.task, 9);
     if (book == nullptr) return;
@@ -141,6 +146,7 @@ void Auditor::on(const Record&, const TransactionPosted& event) {
     }
     if (book->held.is_negative()) fail(9, book->id.text() + " holds " + to_text(book->held));
   }
+  check_payment(transaction, tenant);
   check_wallet(transaction.tenant);
 }
 

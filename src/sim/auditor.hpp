@@ -124,6 +124,7 @@ class Auditor {
     Mebibytes memory_used;
     std::int64_t running = 0;
     Money uninvoiced;
+    Money owed;     // charged with tax and not invoiced, credit notes apart
     Money overrun;  // charges that no hold covered
   };
 
@@ -168,6 +169,7 @@ class Auditor {
   void on(const Record&, const UseCovered&);
   void on(const Record&, const ShortfallCredited&);
   void on(const Record&, const TokensUsed&);
+  void on(const Record&, const LostWorkCredited&);
 
   const RateCard* card_at(Currency currency, Instant instant) const;
   const RateCard* card_for(const LeaseBook& book, const TaskBook& owner, Currency currency,
@@ -179,6 +181,7 @@ class Auditor {
   void check_quota(const TenantBook& tenant);
   void check_cohort(const std::string& name);
   void check_wallet(TenantId id);
+  void check_payment(const Transaction& transaction, TenantBook& tenant);
   // Whether one slice of it fits a device, given the leases that are there now (at: none), or that
   // will be there then by their limits.
   bool fits_somewhere(const TaskSpec& spec, std::optional<Instant> at) const;
@@ -212,6 +215,7 @@ class Auditor {
   InvoiceId last_invoice_;
   CreditNoteId last_note_;
   std::map<InvoiceId, Money> to_give_back_;  // of each invoice, taxes included
+  std::map<TransactionId, Money> payments_;  // into wallets, or out of them; what was not reversed
   std::map<Currency, Instant> spot_moved_at_;
   SchedulingSettings settings_;
   std::set<NodeId> marked_;         // nodes that get no leases

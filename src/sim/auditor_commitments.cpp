@@ -42,7 +42,13 @@ void Auditor::on(const Record& record, const CommitmentCharged& event) {
 
 void Auditor::on(const Record&, const CommitmentEnded& event) {
   for (CommitmentEntry& entry : covers_[event.tenant].commitments) {
-    if (entry.commitment.id == event.commitment) entry.until = event.at;
+    if (entry.commitment.id != event.commitment) continue;
+    const std::int64_t paid = entry.commitment.fees_charged;
+    const auto& fees = entry.commitment.terms.fees;
+    const bool to_what_is_paid = paid < static_cast<std::int64_t>(fees.size()) &&
+                                 event.at == fees.at(static_cast<std::size_t>(paid)).from;
+    if (!to_what_is_paid) fail(9, event.commitment.text() + " does not end with what is paid");
+    entry.until = event.at;
   }
 }
 
@@ -113,6 +119,20 @@ void Auditor::on(const Record& record, const ShortfallCredited& event) {
     fail(9, event.lease.text() + " is credited for a time in which it did not run");
   if (!event.line.net.is_negative() || event.delivered >= event.promised)
     fail(9, event.lease.text() + " is credited for what it got");
+  owner->rated += event.line.net;
+  tenants_.at(owner->tenant.value - 1).uninvoiced += event.line.net;
+}
+
+void Auditor::on(const Record& record, const LostWorkCredited& event) {
+  LeaseBook* book = lease(event.lease, 9);
+  TaskBook* owner = task(event.task, 9);
+  if (book == nullptr || owner == nullptr) return;
+  if (!book->started_at || event.from != *book->started_at || event.to != book->rated_until ||
+      event.to > record.at)
+    fail(9, event.lease.text() + " is credited for another time than it ran");
+  if (event.line.net.is_zero() || !event.line.net.is_negative() ||
+      (book->net + event.line.net).is_negative())
+    fail(9, event.lease.text() + " is credited with more than it was charged");
   owner->rated += event.line.net;
   tenants_.at(owner->tenant.value - 1).uninvoiced += event.line.net;
 }

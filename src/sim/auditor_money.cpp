@@ -171,6 +171,11 @@ void Auditor::on(const Record&, const InvoiceIssued& event) {
                 " was charged");
   }
   tenant.uninvoiced = Money::zero(invoice.currency);
+  if (tenant.owed != invoice.total) {
+    fail(9, invoice.id.text() + " totals " + to_text(invoice.total) +
+                " where the ledger moved by " + to_text(tenant.owed));
+  }
+  tenant.owed = Money::zero(invoice.currency);
   to_give_back_.emplace(invoice.id, invoice.total);
 }
 
@@ -187,6 +192,40 @@ void Auditor::on(const Record&, const CreditNoteIssued& event) {
     return;
   }
   left->second -= note.total;
+  tenants_.at(note.tenant.value - 1).owed += note.total;  // what is posted next is not of the open
+}
+
+// What goes out was free of the wallet, and a payment is turned round once, as a whole.
+void Auditor::check_payment(const Transaction& transaction, TenantBook& tenant) {
+  const Currency currency = tenant.spec.currency;
+  Money paid_in = Money::zero(currency);
+  for (const Posting& posting : transaction.postings) {
+    if (posting.account.kind == AccountKind::wallet) paid_in += posting.amount;
+  }
+  const auto found = balances_.find({AccountKind::wallet, transaction.tenant, currency});
+  const Money wallet = found == balances_.end() ? Money::zero(currency) : found->second;
+  switch (transaction.kind) {
+    case TransactionKind::top_up:
+    case TransactionKind::payout:
+      payments_[transaction.id] = paid_in;
+      if (paid_in.is_negative() && wallet.is_negative())
+        fail(9, transaction.id.text() + " pays out more than was in the wallet");
+      return;
+    case TransactionKind::reversal: {
+      const auto original = payments_.find(transaction.reverses);
+      if (original == payments_.end() || original->second != -paid_in) {
+        fail(9, transaction.id.text() + " reverses what was not paid, or not like this");
+        return;
+      }
+      payments_.erase(original);
+      // What was bought with it is owed.
+      const Money floor = -(tenant.spec.credit_limit + tenant.overrun);
+      if (wallet < floor) tenant.overrun += floor - wallet;
+      return;
+    }
+    default:
+      return;
+  }
 }
 
 void Auditor::on(const Record& record, const SpotPriceMoved& event) {

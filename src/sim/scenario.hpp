@@ -92,9 +92,20 @@ struct Drain {
   std::string device;
   bool draining = true;
 };
+// Money into the wallet, or out of it.
 struct Pay {
   std::string tenant;
   Money amount;
+  bool out = false;
+};
+// Turns the tenant's last payment round, or one by its number.
+struct Reverse {
+  std::string tenant;
+  std::optional<TransactionId> transaction;
+};
+// Ends the commitment of that number.
+struct CancelStep {
+  CommitmentId commitment;
 };
 struct InvoiceNow {
   std::string tenant;
@@ -139,9 +150,9 @@ struct Block {
 
 using Step = std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeBudget,
                           AnswerBudgetStep, CreditStep, CommitStep, ShortfallStep, MakeTenant,
-                          SetQueue, SetClass, SetWeight, Submit, AskOfTask, Drain, Pay, InvoiceNow,
-                          Report, FaultDaemon, FaultJournal, FaultClock, FaultDevice, TakeSnapshot,
-                          Expect, Quiet, Block>;
+                          SetQueue, SetClass, SetWeight, Submit, AskOfTask, Drain, Pay, Reverse,
+                          CancelStep, InvoiceNow, Report, FaultDaemon, FaultJournal, FaultClock,
+                          FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
 
 // When a statement happens: so long after the clock's start, after the statement before, or at an
 // instant.
@@ -161,6 +172,9 @@ struct Scenario {
   std::string file;
   std::vector<Statement> statements;
 };
+
+// When its clock begins.
+Instant start_of(const Scenario& scenario);
 
 // Error: the first bad line, with file, line and column, and what to write instead.
 Result<Scenario> parse_scenario(std::string_view file, std::string_view text);

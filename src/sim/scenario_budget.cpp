@@ -1,4 +1,4 @@
-// Budgets and credit notes of scenarios. Pure.
+// Budgets, credit notes and payments of scenarios. Pure.
 #include "sim/scenario.hpp"
 #include "sim/scenario_words.hpp"
 
@@ -63,6 +63,27 @@ Result<Step> read_credit(Words& words) {
     credit.amount = money;
   }
   return Step(std::move(credit));
+}
+
+// refund TENANT 5USD
+Result<Step> read_refund(Words& words) {
+  LOAM_TRY(tenant, words.next("the tenant"));
+  LOAM_TRY(word, words.next("the amount (5USD)"));
+  LOAM_TRY(amount, words.placed(*word, parse_amount(word->text)));
+  return Step(Pay{tenant->text, amount, true});
+}
+
+// reverse TENANT [x3]: its last payment in or out, or that one
+Result<Step> read_reverse(Words& words) {
+  Reverse reverse;
+  LOAM_TRY(tenant, words.next("the tenant"));
+  reverse.tenant = tenant->text;
+  if (const Word* word = words.next_if_any()) {
+    const auto id = TransactionId::parse(word->text);
+    if (!id) return words.fault(*word, "'" + word->text + "' is no transaction", "write it as x3");
+    reverse.transaction = *id;
+  }
+  return Step(std::move(reverse));
 }
 
 }  // namespace loam::sim

@@ -117,7 +117,10 @@ Result<void> read_terms(Words& words, PriceTerms& terms, Money on_demand) {
         terms.spot.ceiling = high;
         return {};
       }));
-  return words.take("interrupted", terms.spot.interrupted, parse_name_of<InterruptionRule>);
+  const auto rule = parse_name_of<InterruptionRule>;
+  LOAM_CHECK(words.take("displaced", terms.lost_work.displaced, rule));
+  LOAM_CHECK(words.take("lost", terms.lost_work.device_lost, rule));
+  return words.take("interrupted", terms.spot.interrupted, rule);
 }
 
 }  // namespace loam::sim

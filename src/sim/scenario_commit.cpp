@@ -20,6 +20,14 @@ Result<Step> read_commit(Words& words) {
   return Step(std::move(step));
 }
 
+// cancel com-1
+Result<Step> read_cancel(Words& words) {
+  LOAM_TRY(word, words.next("the commitment"));
+  const auto id = CommitmentId::parse(word->text);
+  if (!id) return words.fault(*word, "'" + word->text + "' is no commitment", "write it as com-1");
+  return Step(CancelStep{*id});
+}
+
 // shortfall TASK for=60s promised=50% got=40% [ago=0s] [slice=0] [epoch=1]
 Result<Step> read_shortfall(Words& words) {
   ShortfallStep step;

@@ -310,7 +310,7 @@ Result<Step> read_topup(Words& words) {
   LOAM_TRY(tenant, words.next("the tenant"));
   LOAM_TRY(word, words.next("the amount (100USD)"));
   LOAM_TRY(amount, words.placed(*word, parse_amount(word->text)));
-  return Step(Pay{tenant->text, amount});
+  return Step(Pay{tenant->text, amount, false});
 }
 
 Result<Step> read_invoice(Words& words) {
@@ -423,7 +423,7 @@ constexpr std::array verbs{
          "[granularity=minute] [zone=Europe/Berlin] [windows=day:08:00-20:00,night:20:00-08:00] "
          "[prices=day:0.03,night:0.01] [classes=gold:0.05] [commitment=0.013] [tiers=250:0.01] "
          "[tax=VAT:19%] "
-         "[off=spring:5%] [spot=15%:100%] [interrupted=free]"},
+         "[off=spring:5%] [spot=15%:100%] [interrupted=free] [displaced=free] [lost=free]"},
     Verb{"budget", read_budget, true,
          "budget NAME TENANT 100USD [project=] [environment=] [model=] [running=stop] [zone=] "
          "[wait=24h] [remind=80%] [limit=100%] [approve=120%]"},
@@ -433,6 +433,7 @@ constexpr std::array verbs{
     Verb{"commit", read_commit, true,
          "commit TENANT ce=10 [months=1|3|12] [from=INSTANT] [until=INSTANT] [anchor=INSTANT] "
          "[project=]"},
+    Verb{"cancel", read_cancel, true, "cancel COMMITMENT"},
     Verb{"shortfall", read_shortfall, true,
          "shortfall TASK for=60s promised=50% got=40% [ago=0s] [slice=0] [epoch=1]"},
     Verb{"tenant", read_tenant, true,
@@ -455,6 +456,8 @@ constexpr std::array verbs{
     Verb{"drain", read_drain<true>, true, "drain n1/0"},
     Verb{"undrain", read_drain<false>, true, "undrain n1/0"},
     Verb{"topup", read_topup, true, "topup TENANT 100USD"},
+    Verb{"refund", read_refund, true, "refund TENANT 100USD"},
+    Verb{"reverse", read_reverse, true, "reverse TENANT [x3]"},
     Verb{"invoice", read_invoice, true, "invoice TENANT"},
     Verb{"report", read_report, true,
          "report TASK started|ended [epoch=1] [ago=5s] [exit=0] [as=exited]"},
@@ -524,6 +527,15 @@ Result<Statement> read_statement(std::string_view file, Line line) {
 }
 
 }  // namespace
+
+Instant start_of(const Scenario& scenario) {
+  constexpr std::int64_t default_start_ms = 1'767'225'600'000;  // 2026-01-01T00:00:00Z
+  if (!scenario.statements.empty()) {
+    if (const auto* clock = std::get_if<SetClock>(&scenario.statements.front().step))
+      return clock->start;
+  }
+  return Instant{default_start_ms};
+}
 
 Result<Scenario> parse_scenario(std::string_view file, std::string_view text) {
   LOAM_TRY(lines, read_lines(file, text));

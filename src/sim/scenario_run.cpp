@@ -11,16 +11,7 @@
 namespace loam::sim {
 namespace {
 
-constexpr std::int64_t default_start_ms = 1'767'225'600'000;  // 2026-01-01T00:00:00Z
-constexpr std::uint64_t seed = 1;                             // reports travel at once: no dice
-
-Instant start_of(const Scenario& scenario) {
-  if (!scenario.statements.empty()) {
-    if (const auto* clock = std::get_if<SetClock>(&scenario.statements.front().step))
-      return clock->start;
-  }
-  return Instant{default_start_ms};
-}
+constexpr std::uint64_t seed = 1;  // reports travel at once: no dice
 
 // "behind(t7)" as the scenario calls it: "behind(j1)".
 std::string word_for(const engine::WaitReason& reason, const Story& story) {
@@ -321,7 +312,18 @@ class Runner {
   }
   Result<void> on(const Pay& step) {
     LOAM_TRY(id, tenant(step.tenant));
-    ask(step.tenant, TopUp{id, step.amount, "scenario"});
+    ask(step.tenant, step.out ? Command(PayOut{id, step.amount, "scenario"})
+                              : Command(TopUp{id, step.amount, "scenario"}));
+    return {};
+  }
+  Result<void> on(const Reverse& step) {
+    LOAM_TRY(id, tenant(step.tenant));
+    ask(step.tenant,
+        ReverseTransaction{step.transaction.value_or(story_.last_payment(id)), "scenario"});
+    return {};
+  }
+  Result<void> on(const CancelStep& step) {
+    ask(step.commitment.text(), CancelCommitment{step.commitment, "scenario"});
     return {};
   }
   Result<void> on(const InvoiceNow& step) {

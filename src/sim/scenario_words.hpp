@@ -87,6 +87,9 @@ Result<Step> read_budget(Words& words);
 Result<Step> read_approve(Words& words);
 Result<Step> read_refuse(Words& words);
 Result<Step> read_credit(Words& words);
+Result<Step> read_refund(Words& words);
+Result<Step> read_reverse(Words& words);
+Result<Step> read_cancel(Words& words);
 Result<Step> read_commit(Words& words);
 Result<Step> read_shortfall(Words& words);
 

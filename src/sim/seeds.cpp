@@ -182,11 +182,25 @@ class SeedRun {
         world_.ask(order);
         return;
       }
+      case ActKind::pay_out:
+        return perform_money(act);
+      case ActKind::reverse:
+        return reverse_payment(act);
+      case ActKind::cancel:
+        world_.ask(CancelCommitment{CommitmentId{act.which + 1}, "workload"});
+        return;
       default:
         return act.kind >= ActKind::publish_price && act.kind <= ActKind::invoice
                    ? perform_money(act)
                    : perform_fault(act);
     }
+  }
+
+  void reverse_payment(const Act& act) {
+    if (!world_.up() || world_.state().payments.empty()) return;
+    auto at = world_.state().payments.begin();
+    std::advance(at, static_cast<std::ptrdiff_t>(act.which % world_.state().payments.size()));
+    world_.ask(ReverseTransaction{at->first, "workload"});
   }
 
   // The last minute of whatever runs; what does not is refused.
@@ -223,6 +237,7 @@ class SeedRun {
     const Currency currency = plan_.tenants[act.which].spec.currency;
     const Money amount = Money(Int128{Money::units_per_one / 1000} * act.amount, currency);
     if (act.kind == ActKind::top_up) world_.ask(TopUp{tenant, amount, "workload"});
+    if (act.kind == ActKind::pay_out) world_.ask(PayOut{tenant, amount, "workload"});
     if (act.kind == ActKind::invoice) world_.ask(IssueInvoice{tenant});
     if (act.kind == ActKind::publish_price) {
       RateCard card;

@@ -78,10 +78,13 @@ void Story::hear(const Record& record, Instant true_time) {
   } else if (const auto* usage = std::get_if<UsageRated>(&record.event)) {
     usage_.push_back(usage->record);
   } else if (const auto* posted = std::get_if<TransactionPosted>(&record.event)) {
+    const TransactionKind kind = posted->transaction.kind;
+    if (kind == TransactionKind::top_up || kind == TransactionKind::payout)
+      payments_[posted->transaction.tenant] = posted->transaction.id;
     for (const Posting& posting : posted->transaction.postings) {
       Account account = posting.account;
-      // Revenue by tenant, so that a ledger can say what a tenant was charged.
-      if (account.kind == AccountKind::revenue) account.tenant = posted->transaction.tenant;
+      // By tenant, so that a ledger can say what a tenant was charged.
+      if (account.kind != AccountKind::cash) account.tenant = posted->transaction.tenant;
       const auto [sum, fresh] = balances_.try_emplace(account, posting.amount);
       if (!fresh) sum->second += posting.amount;
     }
@@ -136,6 +139,27 @@ void Story::tell(const ShortfallCredited& event, Instant at) {
       {plain("shortfall"), plain(name_of(event.task)),
        attribute("from", to_text(event.from - start_)), attribute("to", to_text(event.to - start_)),
        attribute("net", amount_text(event.line.net))},
+      false);
+}
+
+void Story::tell(const LostWorkCredited& event, Instant at) {
+  adjustments_.emplace_back(event.tenant, event.line);
+  add(at,
+      {plain("lost_work"), plain(name_of(event.task)), plain(text_of(event.cause)),
+       attribute("from", to_text(event.from - start_)), attribute("to", to_text(event.to - start_)),
+       attribute("net", amount_text(event.line.net))},
+      false);
+}
+
+// Money that goes out of a wallet, or a payment that is turned round; the rest is in the ledger.
+void Story::tell(const TransactionPosted& event, Instant at) {
+  const Transaction& transaction = event.transaction;
+  if (transaction.kind != TransactionKind::payout && transaction.kind != TransactionKind::reversal)
+    return;
+  add(at,
+      {plain(text_of(transaction.kind)), plain(tenant_name(transaction.tenant)),
+       attribute("id", transaction.id.text()),
+       attribute("amount", amount_text(transaction.postings.back().amount))},
       false);
 }
 
@@ -279,9 +303,19 @@ std::vector<Line> Story::ledger_of(TenantId tenant) const {
     const auto found = balances_.find({kind, tenant, currency});
     return found == balances_.end() ? Money::zero(currency) : found->second;
   };
-  return {money_line("wallet", balance(AccountKind::wallet)),
-          money_line("held", balance(AccountKind::held)),
-          money_line("charged", balance(AccountKind::revenue))};
+  std::vector<Line> lines{money_line("wallet", balance(AccountKind::wallet)),
+                          money_line("held", balance(AccountKind::held)),
+                          money_line("charged", balance(AccountKind::revenue))};
+  for (const AccountKind kind : {AccountKind::tax, AccountKind::rounding}) {
+    if (const Money amount = balance(kind); !amount.is_zero())
+      lines.push_back(money_line(text_of(kind), amount));
+  }
+  return lines;
+}
+
+TransactionId Story::last_payment(TenantId tenant) const {
+  const auto found = payments_.find(tenant);
+  return found == payments_.end() ? TransactionId{} : found->second;
 }
 
 InvoiceId Story::last_invoice(TenantId tenant) const {

@@ -43,6 +43,7 @@ class Story {
   std::vector<Line> ledger_of(TenantId tenant) const;
   std::vector<Line> issued_to(TenantId tenant) const;  // the last invoice
   InvoiceId last_invoice(TenantId tenant) const;       // none before the first
+  TransactionId last_payment(TenantId tenant) const;   // likewise; into the wallet or out of it
 
  private:
   std::string device_named(DeviceId device) const;
@@ -68,6 +69,8 @@ class Story {
   void tell(const CommitmentEnded& event, Instant at);
   void tell(const UseCovered& event, Instant at);
   void tell(const ShortfallCredited& event, Instant at);
+  void tell(const LostWorkCredited& event, Instant at);
+  void tell(const TransactionPosted& event, Instant at);
 
   Instant start_;
   std::vector<Happening> happenings_;
@@ -82,6 +85,7 @@ class Story {
   std::vector<UsageRecord> usage_;
   std::vector<std::pair<TenantId, AdjustmentLine>> adjustments_;
   std::map<TenantId, Invoice> invoices_;
+  std::map<TenantId, TransactionId> payments_;
   std::map<Account, Money> balances_;
 };
 

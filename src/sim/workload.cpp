@@ -209,6 +209,28 @@ void plan_commitments(Workload& plan, std::uint64_t seed, std::int64_t horizon_m
         {when(), ActKind::shortfall, random.below(60), random.between(0, 9'999), {}});
 }
 
+// Payments out, payments turned round, commitments cancelled; taxes, and rules for lost work.
+void plan_payments(Workload& plan, std::uint64_t seed, std::int64_t horizon_ms) {
+  Random random(Random(~seed ^ 0x5bd1'e995).next());
+  const auto when = [&] { return Duration{random.between(0, horizon_ms)}; };
+  constexpr InterruptionRule rules[] = {InterruptionRule::ran, InterruptionRule::free,
+                                        InterruptionRule::first_hour_free};
+  for (RateCard& card : plan.cards) {
+    card.terms.lost_work = {rules[random.below(3)], rules[random.below(3)]};
+    if (random.chance(300)) card.terms.taxes = {{"VAT", random.between(1, 250'000)}};
+  }
+  for (std::int64_t i = random.between(0, 4); i > 0; --i) {
+    plan.acts.push_back({when(),
+                         ActKind::pay_out,
+                         random.below(plan.tenants.size()),
+                         random.between(1, 500'000),
+                         {}});
+  }
+  for (std::int64_t i = random.between(0, 2); i > 0; --i)
+    plan.acts.push_back({when(), ActKind::reverse, random.below(16), 0, {}});
+  if (random.chance(300)) plan.acts.push_back({when(), ActKind::cancel, random.below(3), 0, {}});
+}
+
 }  // namespace
 
 const char* name_of(ActKind kind) {
@@ -235,7 +257,10 @@ const char* name_of(ActKind kind) {
                                    "snapshot",
                                    "stale report",
                                    "commit",
-                                   "shortfall"};
+                                   "shortfall",
+                                   "pay out",
+                                   "reverse",
+                                   "cancel"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -285,6 +310,7 @@ Workload workload_of(std::uint64_t seed) {
                          {}});
   }
   plan_commitments(plan, seed, horizon_ms);
+  plan_payments(plan, seed, horizon_ms);
   std::stable_sort(plan.acts.begin(), plan.acts.end(),
                    [](const Act& a, const Act& b) { return a.at < b.at; });
   return plan;

@@ -34,6 +34,9 @@ enum class ActKind {
   stale_report,
   commit,     // buys a commitment; amount: milli-CE
   shortfall,  // a node tells of one; amount: basis points delivered
+  pay_out,    // from a tenant's wallet
+  reverse,    // a payment, by its order
+  cancel,     // a commitment, by its number
 };
 const char* name_of(ActKind kind);
 

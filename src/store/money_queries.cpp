@@ -17,6 +17,7 @@ Result<InvoiceRow> read_invoice(const Statement& statement) {
   row.usage_upto = columns.id<UsageId>();
   row.invoice.subtotal = columns.money(row.invoice.currency);
   row.invoice.total = columns.money(row.invoice.currency);
+  row.invoice.rounding = columns.money(row.invoice.currency);
   LOAM_CHECK(columns.done("invoice " + row.invoice.id.text()));
   return row;
 }
@@ -61,6 +62,7 @@ Result<TransactionRow> read_transaction(const Statement& statement) {
   row.transaction.kind = columns.enumerator<TransactionKind>();
   row.transaction.tenant = columns.id<TenantId>();
   row.transaction.task = columns.id<TaskId>();
+  row.transaction.reverses = columns.id<TransactionId>();
   row.transaction.note = columns.text();
   LOAM_CHECK(columns.done("transaction " + row.transaction.id.text()));
   return row;
@@ -86,11 +88,12 @@ Result<std::vector<InvoiceRow>> Queries::invoices(const InvoiceFilter& filter) {
     return id.valid() ? std::optional(number(id)) : std::optional<std::int64_t>();
   };
   LOAM_TRY(database, Borrowed::take(*this));
-  LOAM_TRY(query, database->prepare(
-                      "SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, seq, usage_upto, "
-                      "subtotal, total FROM invoices WHERE (?1 IS NULL OR tenant_id = ?1) AND "
-                      "(?2 IS NULL OR id < ?2) AND (?3 IS NULL OR id = ?3) "
-                      "ORDER BY id DESC LIMIT ?4"));
+  LOAM_TRY(query,
+           database->prepare(
+               "SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, seq, usage_upto, "
+               "subtotal, total, rounding FROM invoices WHERE (?1 IS NULL OR tenant_id = ?1) "
+               "AND (?2 IS NULL OR id < ?2) AND (?3 IS NULL OR id = ?3) "
+               "ORDER BY id DESC LIMIT ?4"));
   query.bind_all(optional_number(filter.tenant), optional_number(filter.before),
                  optional_number(filter.only), filter.limit);
   LOAM_TRY(rows, read_all(query, read_invoice));
@@ -238,9 +241,11 @@ Result<std::vector<TransactionRow>> Queries::transactions(TenantId tenant, Trans
   if (limit < 1 || limit > page_max)
     return invalid("a page of " + std::to_string(limit) + " transactions", "ask for 1 to 1000");
   LOAM_TRY(database, Borrowed::take(*this));
-  LOAM_TRY(query, database->prepare(
-                      "SELECT id, at_ms, kind, tenant_id, task_id, note FROM transactions WHERE "
-                      "tenant_id = ?1 AND (?2 IS NULL OR id < ?2) ORDER BY id DESC LIMIT ?3"));
+  LOAM_TRY(
+      query,
+      database->prepare(
+          "SELECT id, at_ms, kind, tenant_id, task_id, reverses_id, note FROM transactions WHERE "
+          "tenant_id = ?1 AND (?2 IS NULL OR id < ?2) ORDER BY id DESC LIMIT ?3"));
   query.bind_all(number(tenant),
                  after.valid() ? std::optional(number(after)) : std::optional<std::int64_t>(),
                  limit);

@@ -163,6 +163,7 @@ CREATE TABLE transactions(
   kind TEXT NOT NULL,
   tenant_id INTEGER NOT NULL,
   task_id INTEGER,
+  reverses_id INTEGER,
   note TEXT NOT NULL
 ) STRICT;
 CREATE INDEX transactions_by_tenant ON transactions(tenant_id);
@@ -188,7 +189,8 @@ CREATE TABLE invoices(
   seq INTEGER NOT NULL,
   usage_upto INTEGER NOT NULL,
   subtotal TEXT NOT NULL,
-  total TEXT NOT NULL
+  total TEXT NOT NULL,
+  rounding TEXT NOT NULL
 ) STRICT;
 CREATE INDEX invoices_by_tenant ON invoices(tenant_id);
 
@@ -364,7 +366,7 @@ FROM tasks t JOIN tenants n ON n.id = t.tenant_id WHERE t.billed_ms > 0;
 
 CREATE VIEW v_transactions AS
 SELECT 'x' || x.id AS "transaction", @x.at@ AS at, x.kind, n.name AS tenant,
-       't' || x.task_id AS task, x.note, p.account, p.amount, p.currency
+       't' || x.task_id AS task, 'x' || x.reverses_id AS reverses, x.note, p.account, p.amount, p.currency
 FROM transactions x JOIN postings p ON p.transaction_id = x.id
 JOIN tenants n ON n.id = x.tenant_id;
 
@@ -374,7 +376,7 @@ SELECT 'inv-' || i.id AS invoice, n.name AS tenant, @i.from@ AS "from", @i.to@ A
        l.tariff, l.price_window, l.unit_price, CASE WHEN l.kind LIKE '%token%' THEN 0.0 ELSE
        l.milli_ce_ms / 3600000000.0 END AS ce_hours, l.tasks,
        CASE WHEN l.kind LIKE '%token%' THEN l.milli_ce_ms ELSE 0 END AS tokens, l.list,
-       l.net, l.payable, i.subtotal, i.total, i.currency
+       l.net, l.payable, i.subtotal, i.total, i.rounding, i.currency
 FROM invoices i JOIN invoice_lines l ON l.invoice_id = i.id JOIN tenants n ON n.id = i.tenant_id;
 )sql";
 

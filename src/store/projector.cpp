@@ -87,11 +87,11 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
     "exit_code=CASE WHEN started_ms IS NULL THEN NULL ELSE ?6 END, reason=?7 WHERE id=?1")         \
   X(insert_slice, "INSERT INTO slices VALUES(?,?,?,?,?)")                                          \
   X(insert_usage, "INSERT INTO usage VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")         \
-  X(insert_transaction, "INSERT INTO transactions VALUES(?,?,?,?,?,?)")                            \
+  X(insert_transaction, "INSERT INTO transactions VALUES(?,?,?,?,?,?,?)")                          \
   X(insert_posting, "INSERT INTO postings VALUES(?,?,?,?,?,?,?)")                                  \
   X(insert_invoice,                                                                                \
     "INSERT INTO invoices VALUES(?,?,?,?,?,?,?,"                                                   \
-    "(SELECT coalesce(max(id), 0) FROM usage),?,?)")                                               \
+    "(SELECT coalesce(max(id), 0) FROM usage),?,?,?)")                                             \
   X(card_terms, "SELECT terms FROM rate_cards WHERE id=?")                                         \
   X(insert_line, "INSERT INTO invoice_lines VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")              \
   X(insert_tax, "INSERT INTO invoice_taxes VALUES(?,?,?,?,?,?)")                                   \
@@ -194,6 +194,7 @@ struct Projector::Statements {
     const Transaction& transaction = e.transaction;
     LOAM_CHECK(insert_transaction.run(number(transaction.id), record.at, name(transaction.kind),
                                       number(transaction.tenant), number_if(transaction.task),
+                                      number_if(transaction.reverses),
                                       std::string_view(transaction.note)));
     std::int64_t position = 0;
     for (const Posting& posting : transaction.postings) {
@@ -304,10 +305,11 @@ struct Projector::Statements {
     const Invoice& invoice = e.invoice;
     const std::string subtotal = amount_text(invoice.subtotal);
     const std::string total = amount_text(invoice.total);
-    LOAM_CHECK(insert_invoice.run(number(invoice.id), number(invoice.tenant),
-                                  invoice.currency.code(), invoice.from, invoice.to, record.at,
-                                  static_cast<std::int64_t>(record.sequence),
-                                  std::string_view(subtotal), std::string_view(total)));
+    const std::string rounding = amount_text(invoice.rounding);
+    LOAM_CHECK(insert_invoice.run(
+        number(invoice.id), number(invoice.tenant), invoice.currency.code(), invoice.from,
+        invoice.to, record.at, static_cast<std::int64_t>(record.sequence),
+        std::string_view(subtotal), std::string_view(total), std::string_view(rounding)));
     std::int64_t position = 0;
     for (const InvoiceLine& line : invoice.lines) {
       const std::string unit_price = amount_text(line.key.unit_price);
@@ -407,6 +409,9 @@ struct Projector::Statements {
         name(line.key.purchase_model), name(line.key.tariff), std::string_view(line.key.window),
         number(line.card), line.net.currency().code(), std::string_view(unit_price),
         line.milli_ce_ms, std::string_view(list), std::string_view(net));
+  }
+  Result<void> on(const Record& record, const LostWorkCredited& e) {
+    return put(record, e.tenant, 1, e.line, e.from, e.to, std::nullopt, number(e.lease));
   }
   // Budgets and reviews live in the state.
   Result<void> on(const Record&, const HoldsReviewed&) {

@@ -73,5 +73,28 @@ TEST_F(CommitmentTest, what_cannot_be_bought_is_refused_with_the_reason) {
   EXPECT_TRUE(get("/v1/commitments").as<CommitmentList>().commitments.empty());
 }
 
+TEST_F(CommitmentTest, is_cancelled_before_its_first_day_or_with_what_is_paid) {
+  const auto buy = [&](const char* body) {
+    return post("/v1/commitments", body).as<CommitmentView>().id;
+  };
+  const std::string coming = buy(R"({"tenant":"acme","ce":"1","from":"2026-06-01"})");
+  const std::string running = buy(R"({"tenant":"acme","ce":"1","until":"2026-06-02"})");
+  const char* why = R"({"reason":"not needed"})";
+  const auto cancel = [&](const std::string& id, const As& who = root) {
+    return post("/v1/commitments/" + id + "/cancel", why, who);
+  };
+  EXPECT_EQ(cancel(coming, uid(1001)).status(), 403);
+  const auto never_begun = cancel(coming).as<CommitmentView>();
+  EXPECT_EQ(never_begun.state, "cancelled");
+  EXPECT_EQ(never_begun.to, never_begun.from);
+  EXPECT_FALSE(never_begun.fees[0].charged);
+  const auto ending = cancel(running).as<CommitmentView>();
+  EXPECT_EQ(ending.state, "ending");
+  EXPECT_EQ(ending.to, ending.fees[0].to);
+  EXPECT_EQ(cancel(running).problem().code, "wrong_state");
+  EXPECT_EQ(cancel("com-9").status(), 404);
+  EXPECT_EQ(cancel("nine").status(), 404);
+}
+
 }  // namespace
 }  // namespace loam::api::testing

@@ -318,6 +318,8 @@ void FakeDaemon::project(const Record& record) {
   } else if (const auto* e = std::get_if<CommitmentCharged>(&record.event)) {
     adjustments_.push_back(
         {e->tenant, {e->from, e->to, e->commitment, {}, e->line, record.sequence}});
+  } else if (const auto* e = std::get_if<LostWorkCredited>(&record.event)) {
+    adjustments_.push_back({e->tenant, {e->from, e->to, {}, e->lease, e->line, record.sequence}});
   } else if (const auto* e = std::get_if<UseCovered>(&record.event)) {
     for (const AdjustmentLine& line : e->lines)
       adjustments_.push_back(

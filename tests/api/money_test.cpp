@@ -263,5 +263,33 @@ TEST_F(MoneyTest, the_ledger_shows_every_posting_in_pages) {
   EXPECT_EQ(next.next, "");
 }
 
+TEST_F(MoneyTest, money_is_paid_out_and_payments_are_turned_round_once) {
+  const char* all = R"({"amount":"1000.01","note":"back"})";
+  EXPECT_EQ(post("/v1/tenants/acme/refund", all).problem().code, "insufficient_funds");
+  EXPECT_EQ(post("/v1/tenants/acme/refund", R"({"amount":"-1"})").status(), 400);
+  EXPECT_EQ(post("/v1/tenants/nobody/refund", R"({"amount":"1"})").status(), 404);
+  EXPECT_EQ(post("/v1/tenants/acme/refund", R"({"amount":"1"})", uid(1001)).status(), 403);
+  const char* some = R"({"amount":"400","note":"back"})";
+  EXPECT_EQ(post("/v1/tenants/acme/refund", some, root, "out").as<TenantView>().wallet, "600");
+  EXPECT_EQ(post("/v1/tenants/acme/refund", some, root, "out").as<TenantView>().wallet, "600");
+  const auto paid = get("/v1/ledger?tenant=acme").as<LedgerView>();
+  ASSERT_EQ(paid.entries.size(), 2U);
+  EXPECT_EQ(paid.entries[0].kind, "payout");
+  EXPECT_EQ(paid.entries[1].kind, "top_up");
+  const std::string top_up = "/v1/ledger/" + paid.entries[1].id + "/reverse";
+  const char* why = R"({"note":"never came"})";
+  EXPECT_EQ(post(top_up, why, uid(1001)).status(), 403);
+  EXPECT_EQ(post(top_up, why, root, "rev").as<TenantView>().wallet, "-400");
+  EXPECT_EQ(post(top_up, why, root, "rev").as<TenantView>().wallet, "-400");  // the same request
+  EXPECT_EQ(post(top_up, why).problem().code, "wrong_state");
+  EXPECT_EQ(post("/v1/ledger/x99/reverse", why).status(), 404);
+  EXPECT_EQ(post("/v1/ledger/what/reverse", why).status(), 404);
+  const auto after = get("/v1/ledger?tenant=acme").as<LedgerView>();
+  EXPECT_EQ(after.entries[0].kind, "reversal");
+  EXPECT_EQ(after.entries[0].reverses, paid.entries[1].id);
+  EXPECT_EQ(after.entries[0].note, "never came");
+  EXPECT_EQ(post("/v1/tasks", task_body("acme")).problem().code, "insufficient_funds");
+}
+
 }  // namespace
 }  // namespace loam::api::testing

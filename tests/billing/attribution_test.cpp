@@ -41,7 +41,7 @@ TEST(CiTags, are_filled_in_and_never_replace_what_the_task_says) {
   EXPECT_TRUE(filled({{"CI_PROJECT_PATH", "a/b"}, {"GITHUB_ACTIONS", "false"}}).empty());
 }
 
-TEST(SplitCost, idle_is_kept_or_shared_and_never_lost) {
+TEST(SplitCost, idle_conserved_whether_it_is_kept_or_shared) {
   const std::vector<Share> held{{"A", 3}, {"B", 2}};
   const SplitCost kept = split_cost(money("10.00"), 8, held, IdleMethod::kept);
   EXPECT_EQ(kept.of.at("A"), money("3.75"));

@@ -310,7 +310,7 @@ TEST(Quote, a_task_that_runs_as_quoted_costs_what_the_quote_said) {
   with_spot.move_spot(usd, request.start, money("0.3"));
   const PriceQuote spot = *quote(with_spot, {usd, {0}}, request);
   EXPECT_LT(spot.best, spot.expected);
-  EXPECT_NE(spot.rule.find("interrupted"), std::string::npos);
+  EXPECT_NE(spot.rule.find("displace"), std::string::npos);
 }
 
 }  // namespace

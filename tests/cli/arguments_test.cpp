@@ -38,8 +38,9 @@ TEST(Arguments, json_before_a_command_that_writes_it_to_a_file_means_standard_ou
 }
 
 TEST(Arguments, every_write_takes_an_idempotency_key) {
-  for (const char* name : {"run", "submit", "stop", "tenant create", "tenant topup", "commit buy",
-                           "invoice issue", "rate set", "budget set", "device drain"}) {
+  for (const char* name :
+       {"run", "submit", "stop", "tenant create", "tenant topup", "tenant refund", "ledger reverse",
+        "commit buy", "commit cancel", "invoice issue", "rate set", "budget set", "device drain"}) {
     const Command* command = find_command(name);
     ASSERT_NE(command, nullptr) << name;
     const auto options = options_of(*command);

@@ -231,8 +231,78 @@ TEST_F(MoneyTest, a_credit_note_gives_back_at_most_what_is_left_with_its_tax) {
   // 9.50 with 19 % are 11.30 in all (1.805 to the even cent); both notes give back that.
   EXPECT_EQ(note.total + last.total, money("11.30"));
   EXPECT_TRUE(credit(std::nullopt).reject);
-  // The wallet was charged 11.305 exactly and got 11.30, as the invoice said.
-  EXPECT_EQ(before - region.wallet(), money("0.005"));
+  // The wallet was charged 11.305 exactly, got 0.005 back with the invoice of 11.30, and 11.30 now.
+  EXPECT_EQ(before - region.wallet(), money("0"));
+}
+
+// Whatever is invoiced, when and of what, the ledger moves by the invoice's total, and all of it
+// can be given back: also where the wallet cannot bear what is rounded up.
+TEST_F(MoneyTest, invoices_of_any_amounts_move_the_ledger_by_their_totals) {
+  Random random(11);
+  for (int round = 0; round < 40; ++round) {
+    PriceTerms terms;
+    terms.taxes = {{"VAT", random.between(0, 250'000)}, {"levy", random.between(0, 9'999)}};
+    const std::string price = "0." + std::to_string(random.between(1, 999'999));
+    region.now = region.now + Duration{1};
+    ASSERT_FALSE(region.publish(terms, price.c_str()).reject);
+    const Money before = region.wallet();
+    const Money taxes_before = region.state.accounts.balance(billing::tax_in(usd));
+    for (std::int64_t tasks = random.between(1, 3); tasks > 0; --tasks) {
+      ASSERT_FALSE(submit(quarter(Duration::minutes(20))));
+      const std::uint64_t lease = region.state.next.lease - 1;
+      start(lease);
+      pass(Duration{random.between(1, 600'000)});
+      end(lease);
+    }
+    // Every other time the wallet is left with less than half a cent.
+    const Money left = region.wallet();
+    const bool bare = random.chance(500);
+    if (bare)
+      ASSERT_FALSE(
+          region.act(PayOut{acme, left - Money(random.between(0, 4'000'000'000), usd), ""}).reject);
+    const Money paid_out = left - region.wallet();
+    const Decision issued = region.act(IssueInvoice{acme});
+    ASSERT_FALSE(issued.reject) << issued.reject->message;
+    const Invoice invoice = std::get<InvoiceIssued>(issued.events.back()).invoice;
+    EXPECT_EQ(before - paid_out - region.wallet(), invoice.total) << round;
+    EXPECT_EQ(region.state.accounts.balance(billing::tax_in(usd)) - taxes_before,
+              invoice.total - invoice.subtotal);
+    EXPECT_FALSE(region.wallet().is_negative()) << round;
+    if (bare) ASSERT_FALSE(region.act(TopUp{acme, money("100"), ""}).reject);
+    const Money owed = region.wallet() + invoice.total;
+    if (invoice.subtotal.is_zero()) continue;
+    ASSERT_FALSE(region.act(CreditInvoice{invoice.id, std::nullopt, "all"}).reject);
+    EXPECT_EQ(region.wallet(), owed) << round;
+  }
+}
+
+TEST_F(MoneyTest, a_budget_made_in_the_middle_of_a_month_begins_with_what_was_spent_of_it) {
+  ASSERT_FALSE(submit(quarter(Duration::hours(1))));
+  start(1);
+  pass(Duration::minutes(6));
+  end(1);  // 9.50 on 1 March
+  const auto made = [&](const char* name, const char* zone) {
+    Budget each = budget("100");
+    each.name = name;
+    each.zone = zone;
+    EXPECT_FALSE(region.act(SetBudget{each}).reject);
+    return region.state.budgets.standing(name, region.now).spent;
+  };
+  EXPECT_EQ(made("b1", "UTC"), money("9.5"));
+  EXPECT_EQ(made("b2", "America/New_York"), money("9.5"));  // February there still
+  pass(Duration::hours(12));
+  EXPECT_EQ(made("b3", "America/New_York"), money("0"));  // March now, and that was before it
+  EXPECT_EQ(made("b4", "Asia/Kolkata"), money("9.5"));
+  Budget other = budget("100");
+  other.name = "b5";
+  other.scope.project = "other";
+  ASSERT_FALSE(region.act(SetBudget{other}).reject);
+  EXPECT_TRUE(region.state.budgets.standing("b5", region.now).spent.is_zero());
+  EXPECT_EQ(digest(state_of(image_of(region.state))), digest(region.state));
+  // Another month, and nothing of the last one.
+  pass(Duration::hours(24 * 32));
+  EXPECT_EQ(made("b6", "UTC"), money("0"));
+  EXPECT_EQ(digest(state_of(image_of(region.state))), digest(region.state));
 }
 
 PriceTerms with_spot(InterruptionRule rule) {
@@ -254,7 +324,7 @@ TEST_F(MoneyTest, spot_is_sold_where_the_card_does_and_its_price_follows_the_poo
   const auto quoted = quote(region.state, region.now, acme, spot);
   ASSERT_TRUE(quoted.quote) << quoted.reject->message;
   EXPECT_EQ(quoted.quote->unit_price, money("0.6"));
-  EXPECT_NE(quoted.quote->rule.find("billed for the time it ran"), std::string::npos);
+  EXPECT_NE(quoted.quote->rule.find("what it ran is billed"), std::string::npos);
   ASSERT_FALSE(submit(spot));
   start(1);
   pass(Duration::minutes(2));

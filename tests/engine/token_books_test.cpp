@@ -69,7 +69,7 @@ TEST_F(TokenBooksTest, InvoicesHoldTheTokensAndWhatWasEarned) {
   for (const auto& [tenant, total] : {std::pair{beta, "7.14"}, {acme, "-7.14"}}) {
     const Decision issued = region.act(IssueInvoice{tenant});
     ASSERT_FALSE(issued.reject) << issued.reject->message;
-    const auto* invoice = std::get_if<InvoiceIssued>(&issued.events.front());
+    const auto* invoice = std::get_if<InvoiceIssued>(&issued.events.back());
     ASSERT_NE(invoice, nullptr);
     EXPECT_EQ(invoice->invoice.total, money(total));
     std::int64_t tokens = 0;

@@ -365,6 +365,94 @@ TEST(Auditor, Rule9WhatIsGivenBackWithoutReason) {
               HasSubstr("for what it got"));
 }
 
+// Paid in twice, turned round once, some of it paid out; a lost device whose run is given back.
+std::vector<Record> paid_run() {
+  std::vector<Record> records;
+  World world(run_start, 1);
+  world.on_record([&](const Record& record) { records.push_back(record); });
+  attach_device(world);
+  const Money one(Money::units_per_one, Currency("USD"));
+  RateCard card;
+  card.on_demand = one;
+  card.effective_from = run_start;
+  card.terms.lost_work.device_lost = InterruptionRule::free;
+  card.terms.taxes = {{"VAT", 190'000}};
+  world.ask(PublishRateCard{card});
+  TenantSpec tenant;
+  tenant.name = "acme";
+  world.ask(CreateTenant{tenant});
+  world.ask(TopUp{TenantId{1}, one.times_ratio(10'000, 1, Rounding::down), ""});
+  world.ask(TopUp{TenantId{1}, one.times_ratio(10'000, 1, Rounding::down), ""});
+  world.ask(ReverseTransaction{TransactionId{2}, "typed twice"});
+  world.ask(PayOut{TenantId{1}, one, "back"});
+  Program program;
+  program.run = Duration::minutes(40);
+  TaskSpec spec;
+  spec.command = command_of(program);
+  spec.request.share = MilliDevice{333};
+  spec.limit = Duration::hours(1);
+  world.ask(SubmitTask{TenantId{1}, spec});
+  world.advance_to(run_start + Duration::minutes(20) + Duration{7});
+  world.report_health(DeviceId{1}, DeviceHealth::lost, world.clock().now(), "gone");
+  world.advance_to(run_start + Duration::hours(1));
+  world.report_health(DeviceId{1}, DeviceHealth::healthy, world.clock().now(), "back");
+  world.ask(SubmitTask{TenantId{1}, spec});
+  world.advance_to(run_start + Duration::hours(3));
+  world.ask(IssueInvoice{TenantId{1}});
+  return records;
+}
+
+template <class E>
+std::string after_payment(const std::function<bool(E&)>& change) {
+  std::vector<Record> records = paid_run();
+  for (Record& record : records) {
+    auto* event = std::get_if<E>(&record.event);
+    if (event != nullptr && change(*event)) return verdict_on(records);
+  }
+  return "no such event in the run";
+}
+
+TEST(Auditor, Rule9PaymentsAndRoundingThatAreNotWhatTheySay) {
+  EXPECT_EQ(verdict_on(paid_run()), "");
+  const auto of = [](TransactionKind kind, const std::function<void(Transaction&)>& change) {
+    return after_payment<TransactionPosted>([&](TransactionPosted& e) {
+      if (e.transaction.kind == kind) change(e.transaction);
+      return e.transaction.kind == kind;
+    });
+  };
+  EXPECT_THAT(of(TransactionKind::reversal, [](auto& t) { t.reverses = TransactionId{77}; }),
+              HasSubstr("reverses what was not paid"));
+  EXPECT_THAT(of(TransactionKind::reversal,
+                 [](auto& t) {
+                   for (Posting& posting : t.postings) posting.amount += posting.amount;
+                 }),
+              HasSubstr("or not like this"));
+  EXPECT_THAT(of(TransactionKind::payout,
+                 [](auto& t) {
+                   for (Posting& posting : t.postings)
+                     posting.amount = posting.amount.times_ratio(20'000, 1, Rounding::down);
+                 }),
+              HasSubstr("more than was in the wallet"));
+  EXPECT_THAT(of(TransactionKind::rounding,
+                 [](auto& t) {
+                   for (Posting& posting : t.postings) posting.amount = -posting.amount;
+                 }),
+              HasSubstr("where the ledger moved by"));
+}
+
+TEST(Auditor, Rule9LostWorkGivenBackBeyondWhatItCost) {
+  EXPECT_THAT(after_payment<LostWorkCredited>([](LostWorkCredited& e) {
+                e.line.net += e.line.net;
+                return true;
+              }),
+              HasSubstr("more than it was charged"));
+  EXPECT_THAT(after_payment<LostWorkCredited>([](LostWorkCredited& e) {
+                e.to = e.to + Duration::hours(1);
+                return true;
+              }),
+              HasSubstr("another time than it ran"));
+}
+
 TEST(Auditor, SaysWhatIsNotDrained) {
   Auditor auditor;
   for (const Record& record : good_run()) {

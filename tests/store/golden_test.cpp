@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <fstream>
 #include <set>
 
+#include "billing/accounts.hpp"
 #include "domain/event_codec.hpp"
+#include "engine/decide.hpp"
 #include "engine/snapshot.hpp"
 #include "history.hpp"
 #include "store/chain.hpp"
@@ -73,6 +76,7 @@ TEST(GoldenTest, EveryLineReadsWritesTheSameBytesAndReplaysToTheStatedState) {
     history.scheduling();
     history.commitments();
     history.tokens();
+    history.payments();
     const std::vector<Record> records = history.take();
     std::ofstream lines(golden + ".jsonl", std::ios::binary);
     for (const Record& record : records) lines << line_of(record) << '\n';
@@ -156,13 +160,57 @@ TEST(GoldenTest, AJournalFromBeforeTokensHadPricesIsLiftedAndReplays) {
   EXPECT_TRUE(state.token_sources.empty());
 }
 
+// Written before the rounding of invoices was posted, payments could be turned round, budgets began
+// with what was spent, commitments could be cancelled, and cards had rules for lost work.
+TEST(GoldenTest, AJournalFromBeforeRoundingWasPostedIsLiftedAndReplays) {
+  std::ifstream lines(
+      std::string(LOAM_SOURCE_DIR) + "/tests/golden/journal/0.1-before-rounding.jsonl",
+      std::ios::binary);
+  ASSERT_TRUE(lines.good());
+  engine::State state;
+  std::size_t invoices = 0, budgets = 0, ended = 0;
+  for (std::string line; std::getline(lines, line);) {
+    auto record = record_of(bj::parse(line).as_object());
+    ASSERT_TRUE(record.ok()) << to_text(record.error()) << "\n" << line;
+    if (const auto* issued = std::get_if<InvoiceIssued>(&record->event)) {
+      ++invoices;
+      EXPECT_EQ(issued->invoice.rounding, Money::zero(issued->invoice.currency));
+    }
+    if (const auto* set = std::get_if<BudgetSet>(&record->event)) {
+      ++budgets;
+      EXPECT_EQ(set->spent, Money::zero(set->budget.monthly.currency()));
+    }
+    if (const auto* end = std::get_if<CommitmentEnded>(&record->event)) {
+      ++ended;
+      EXPECT_FALSE(end->cancelled);
+    }
+    if (const auto* published = std::get_if<RateCardPublished>(&record->event)) {
+      EXPECT_TRUE(published->card.terms.lost_work == LostWork{});
+    }
+    engine::evolve(state, *record);
+  }
+  EXPECT_GT(invoices, 0U);
+  EXPECT_GT(budgets, 0U);
+  EXPECT_GT(ended, 0U);
+  EXPECT_TRUE(state.accounts.balance(billing::rounding_in(Currency("USD"))).is_zero());
+  EXPECT_FALSE(state.payments.empty());
+  // What is invoiced from here on is what the ledger moves by.
+  const auto open = std::find_if(state.open_charges.begin(), state.open_charges.end(),
+                                 [](const auto& of) { return !of.second.empty(); });
+  ASSERT_TRUE(open != state.open_charges.end()) << "nothing is open at its end";
+  const Instant now = state.now;
+  const engine::Decision decision = engine::decide(state, now, IssueInvoice{open->first});
+  ASSERT_FALSE(decision.reject);
+  EXPECT_FALSE(std::get<InvoiceIssued>(decision.events.back()).invoice.total.is_zero());
+}
+
 TEST(GoldenTest, AnEventOfANewerVersionIsNamed) {
   EncodedEvent encoded = encode(RateCardPublished{});
-  encoded.version = 4;
+  encoded.version = 5;
   const auto read = decode(encoded);
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().kind, ErrorKind::unsupported);
-  EXPECT_NE(read.error().message.find("'rate_card_published' version 4"), std::string::npos);
+  EXPECT_NE(read.error().message.find("'rate_card_published' version 5"), std::string::npos);
 }
 
 }  // namespace

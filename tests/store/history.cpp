@@ -361,4 +361,34 @@ void History::commitments() {
   act(IssueInvoice{acme});
 }
 
+void History::payments() {
+  RateCard card;
+  card.on_demand = usd("2");
+  Price commitment;
+  commitment.purchase_model = PurchaseModel::commitment;
+  commitment.tiers = {{0, usd("1.30")}};
+  card.terms.prices = {commitment};
+  card.terms.taxes = {{"VAT", 190'000}};
+  card.terms.lost_work.device_lost = InterruptionRule::free;
+  act(PublishRateCard{card});
+  settle();
+  const TaskId lost = submit(acme, "lost");
+  settle();
+  start(lost);
+  pass(Duration::minutes(30));
+  const DeviceId device = state_.find_lease(lease_of(lost))->slices.front().device;
+  act(ReportDeviceHealth{device, DeviceHealth::lost, "fell off the bus", now});
+  settle();
+  act(IssueInvoice{acme});
+  act(PayOut{acme, usd("1.5"), "what is left"});
+  act(ReverseTransaction{TransactionId{2}, "typed twice"});
+  BuyCommitment order;
+  order.tenant = acme;
+  order.ce = MilliCe{1'000};
+  order.from = now + Duration::hours(24 * 10);
+  const auto id = CommitmentId::parse(act(order));
+  ASSERT_TRUE(id.has_value());
+  act(CancelCommitment{*id, "not needed"});
+}
+
 }  // namespace loam::store

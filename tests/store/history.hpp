@@ -58,6 +58,7 @@ class History {
   void scheduling();
   // A commitment that covers, one that ends unpaid, and a shortfall.
   void commitments();
+  void payments();  // refunds, reversals, lost work, a cancelled commitment
   void tokens();
 
  private:

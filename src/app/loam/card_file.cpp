@@ -229,6 +229,11 @@ Result<void> read_rest(Part& card, PriceTerms& terms, Currency currency) {
     terms.tokens.push_back(std::move(price));
     return {};
   }));
+  LOAM_CHECK(card.one("lost_work", [&](Part& part) -> Result<void> {
+    const auto rule = parse_enumerator<InterruptionRule>;
+    LOAM_CHECK(part.take("displaced", terms.lost_work.displaced, rule));
+    return part.take("device_lost", terms.lost_work.device_lost, rule);
+  }));
   LOAM_CHECK(card.take("reservation_unused", terms.reservation_unused, parse_share));
   return card.one("spot", [&](Part& part) -> Result<void> {
     terms.spot.sold = true;

@@ -1,4 +1,4 @@
-// commit buy and list: capacity by the month, the quarter or the year.
+// commit buy, cancel and list: capacity by the month, the quarter or the year.
 #include "app/loam/commands.hpp"
 #include "app/loam/human.hpp"
 #include "app/loam/session.hpp"
@@ -71,6 +71,13 @@ Result<int> run_commit_buy(Session& session, const Arguments& arguments) {
   return 0;
 }
 
+Result<int> run_commit_cancel(Session& session, const Arguments& arguments) {
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(commitment, client->cancel_commitment(arguments.operand(0), {arguments.text("reason")}));
+  if (session.json()) return session.print_json(commitment);
+  return print_commitments(session, {commitment});
+}
+
 }  // namespace
 
 std::vector<Command> commit_commands() {
@@ -105,6 +112,15 @@ std::vector<Command> commit_commands() {
           {"--environment", "NAME", "default: default"},
           {"--model", "NAME", "default: none"}}}},
        run_commit_buy,
+       true},
+      {"commit cancel",
+       "End a commitment",
+       "Before its first day it costs nothing. Later it ends with the period that is paid: it\n"
+       "covers to that day, and no further fee is charged.",
+       "loam commit cancel com-3",
+       {{"ID", "a commitment, such as com-3"}},
+       {{"How", {{"--reason", "TEXT", "what the journal says of it"}}}},
+       run_commit_cancel,
        true},
   };
 }

@@ -152,6 +152,18 @@ Result<int> run_invoice_credit(Session& session, const Arguments& arguments) {
   return 0;
 }
 
+Result<int> run_ledger_reverse(Session& session, const Arguments& arguments) {
+  const std::string id = arguments.operand(0);
+  if (arguments.text("note").empty())
+    return invalid("a reversal says why", "give it with --note \"typed twice\"");
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(tenant, client->reverse(id, {arguments.text("note")}));
+  if (session.json()) return session.print_json(tenant);
+  session.say(id + " is turned round; the wallet of " + tenant.name + " has " +
+              money_exact(tenant.wallet, tenant.currency) + " " + tenant.currency);
+  return 0;
+}
+
 Result<int> run_ledger(Session& session, const Arguments& arguments) {
   LOAM_TRY(client, session.client());
   LOAM_TRY(ledger, client->ledger(tenant_of(session, arguments), arguments.text("after")));
@@ -213,6 +225,15 @@ std::vector<Command> invoice_commands() {
        {maybe_tenant},
        {paging},
        run_ledger},
+      {"ledger reverse",
+       "Turn a payment round that did not happen, or was written down wrong",
+       "A top-up or a refund, once each, by its number in the ledger. The wallet may fall below\n"
+       "zero by it: what was bought with the money is owed, and no task starts until it is paid.",
+       "loam ledger reverse x12 --note 'typed twice'",
+       {{"ID", "an entry, as the ledger shows it"}},
+       {{"How", {{"--note", "TEXT", "why; required"}}}},
+       run_ledger_reverse,
+       true},
   };
 }
 

@@ -12,6 +12,7 @@
 #include "base/money.hpp"
 #include "base/quantity.hpp"
 #include "base/time.hpp"
+#include "billing/spot.hpp"
 
 namespace loam::cli {
 namespace {
@@ -245,6 +246,11 @@ Result<int> run_rate_show(Session& session, const Arguments& arguments) {
                              " % of on demand; interrupted: " + word(terms.spot.interrupted)});
     }
     session.out() << "\n" << session.text_of(table);
+    if (!(terms.lost_work == LostWork{})) {
+      session.out() << "a run that is displaced: " << billing::words_of(terms.lost_work.displaced)
+                    << "; whose device is lost: " << billing::words_of(terms.lost_work.device_lost)
+                    << "\n";
+    }
     print_token_prices(session, terms, rate.currency);
     session.out() << "\n" << facts_of(terms, rate.currency, session.console().colour);
     if (terms.windows.empty()) return 0;

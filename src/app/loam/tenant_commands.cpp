@@ -1,4 +1,4 @@
-// tenant create, list, show, set, topup.
+// tenant create, list, show, set, topup, refund.
 #include "app/loam/commands.hpp"
 #include "app/loam/human.hpp"
 #include "app/loam/session.hpp"
@@ -199,6 +199,16 @@ Result<int> run_topup(Session& session, const Arguments& arguments) {
   return print_tenant(session, tenant);
 }
 
+Result<int> run_refund(Session& session, const Arguments& arguments) {
+  const std::string amount = arguments.operand(1);
+  if (const auto read = Money::parse(amount, Currency()); !read) return read.error();
+  if (arguments.text("note").empty())
+    return invalid("a refund says what it is", "give it with --note \"transfer 4711 back\"");
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(tenant, client->pay_out(arguments.operand(0), {amount, arguments.text("note")}));
+  return print_tenant(session, tenant);
+}
+
 std::vector<Option> terms() {
   return {{"--payment", "MODE", "prepaid from the wallet, or postpaid up to a credit limit",
            Kind::value, "prepaid postpaid"},
@@ -261,6 +271,15 @@ std::vector<Command> tenant_commands() {
        {name, {"AMOUNT", "in the tenant's currency, such as 250 or 19.90"}},
        {{"How", {{"--note", "TEXT", "what the ledger says of it"}}}},
        run_topup,
+       true},
+      {"tenant refund",
+       "Pay money out of a tenant's wallet",
+       "At most what is free of it: what is held for tasks stays. What was written down and did\n"
+       "not happen is turned round with: loam ledger reverse",
+       "loam tenant refund acme 50 --note 'unused, transfer 4712'",
+       {name, {"AMOUNT", "in the tenant's currency, such as 50 or 19.90"}},
+       {{"How", {{"--note", "TEXT", "what the ledger says of it; required"}}}},
+       run_refund,
        true},
   };
 }
