@@ -362,6 +362,7 @@ void History::commitments() {
 }
 
 void History::payments() {
+  pass(Duration::minutes(1));
   RateCard card;
   card.on_demand = usd("2");
   Price commitment;

@@ -170,9 +170,15 @@ TEST(QueriesTest, BillsAddUpAndBilledTimeIsRunTime) {
       EXPECT_EQ(detail->task.run_time, proof.run_time);
       EXPECT_EQ(detail->task.billed_time, proof.billed_time);
     }
-    // What was charged is what left the wallet.
+    // What was charged is what left the wallet, and what invoices rounded.
+    InvoiceFilter issued;
+    issued.tenant = tenant;
+    const auto invoices = region.queries->invoices(issued);
+    ASSERT_TRUE(invoices.ok());
+    Money rounded = Money::zero(Currency("USD"));
+    for (const InvoiceRow& row : *invoices) rounded += row.invoice.rounding;
     const auto& accounts = region.history.state().accounts;
-    EXPECT_EQ(usd("100000") - bill->net,
+    EXPECT_EQ(usd("100000") - bill->net - rounded,
               accounts.balance(billing::wallet_of(tenant, Currency("USD"))));
   }
   const auto bill = region.queries->bill(beta, Instant{}, Instant::never());
