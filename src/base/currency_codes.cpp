@@ -26,6 +26,7 @@ struct Codes {
 };
 constexpr std::array<Codes, 4> lists{
     {{2, two_decimals}, {0, no_decimals}, {3, three_decimals}, {4, four_decimals}}};
+constexpr int usual_exponent = 2;
 constexpr std::size_t step = 4;  // a code and a blank
 
 // The listed code that shares most letters, in their places, with `text`; widely used ones first.
@@ -50,14 +51,31 @@ std::string nearest_to(std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+bool holds(std::string_view codes, std::string_view code) {
+  for (std::size_t at = 0; at < codes.size(); at += step) {
+    if (codes.compare(at, 3, code) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::optional<int> listed_exponent(std::string_view code) {
   if (code.size() != 3) return std::nullopt;
   for (const Codes& list : lists) {
-    for (std::size_t at = 0; at < list.codes.size(); at += step) {
-      if (list.codes.substr(at, 3) == code) return list.exponent;
-    }
+    if (holds(list.codes, code)) return list.exponent;
   }
   return std::nullopt;
+}
+
+int exponent_of(std::string_view code) {
+  // Amounts are written by the million: the long list, of the usual exponent, is not searched.
+  for (const Codes& list : lists) {
+    if (list.exponent != usual_exponent && holds(list.codes, code)) return list.exponent;
+  }
+  return usual_exponent;
 }
 
 Result<Currency> listed_currency(std::string_view text) {

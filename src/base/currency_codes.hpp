@@ -11,6 +11,8 @@ namespace loam {
 
 // Decimal digits of the smallest payable unit; nothing for a code that is not listed.
 std::optional<int> listed_exponent(std::string_view code);
+// The same, and 2 for a code that was stored and is not listed. Cost: of a few comparisons.
+int exponent_of(std::string_view code);
 
 // A code that is listed; the error names one that is near. For what people type: what was stored is
 // read by Currency::parse(), which knows no list.

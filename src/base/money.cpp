@@ -87,8 +87,7 @@ Result<Currency> Currency::parse(std::string_view text) {
 }
 
 int Currency::exponent() const {
-  constexpr int usual = 2;  // of a code that was stored and is not listed
-  return listed_exponent(code()).value_or(usual);
+  return exponent_of(code());
 }
 
 Result<Money> Money::parse(std::string_view amount, Currency currency) {

@@ -454,6 +454,7 @@ TEST(CostExport, days_without_use_have_their_share_of_a_fee_too) {
   commitment.currency = "USD";
   commitment.ce = "10";
   commitment.period = "month";
+  commitment.project = "default";
   commitment.fees = {{"2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", 31, 31, "9490", true}};
   std::vector<BucketBill> bills = days_of_a_commitment(31);
   std::vector<billing::Period> days;
@@ -464,8 +465,8 @@ TEST(CostExport, days_without_use_have_their_share_of_a_fee_too) {
   add_empty_bills({commitment}, days, bills);
   ASSERT_EQ(bills.size(), 31u);
   std::string csv = billing::focus_csv_head();
-  for (const billing::FocusRow& row : *focus_adjustments(bills, {commitment}, "Lab"))
-    csv += billing::to_focus_csv(row);
+  const auto rows = *focus_adjustments(bills, {commitment}, "Lab");
+  for (const billing::FocusRow& row : rows) csv += billing::to_focus_csv(row);
   const auto report = *billing::validate_focus(csv);
   EXPECT_TRUE(report.faults.empty()) << report.faults[0].column << " " << report.faults[0].what;
 }
