@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "engine/terms.hpp"
 
 namespace loam::engine {
 namespace {
@@ -63,7 +64,7 @@ Result<void> Loop::recover() {
   // What was decided before the crash may not have happened: say it all again.
   for (const auto& [id, lease] : state_.leases) {
     if (lease.stopping != StopReason::none) {
-      const Duration grace = state_.tasks.at(lease.task).spec->grace;
+      const Duration grace = grace_of(state_.tasks.at(lease.task), lease.stopping);
       executor_.stop(state_, {lease.id, lease.epoch, lease.stopping, grace});
     } else if (!lease.started()) {
       executor_.launch(state_, {lease.id, lease.epoch, lease.task});
@@ -80,8 +81,8 @@ Decision Loop::apply(Instant now, const Command& command, const Actor& actor,
         pending_.emplace_back(Record{state_.sequence + 1, now, actor, std::move(event)});
     if (const auto* stop = std::get_if<StopRequested>(&record.event)) {
       const Lease& lease = state_.leases.at(stop->lease);
-      effects_.push_back(
-          StopEffect{lease.id, lease.epoch, stop->reason, state_.tasks.at(lease.task).spec->grace});
+      const Duration grace = grace_of(state_.tasks.at(lease.task), stop->reason);
+      effects_.push_back(StopEffect{lease.id, lease.epoch, stop->reason, grace});
     } else if (const auto* grant = std::get_if<LeaseGranted>(&record.event)) {
       effects_.push_back(LaunchEffect{grant->lease, grant->epoch, grant->task});
     }

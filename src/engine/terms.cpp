@@ -145,11 +145,16 @@ Bought bought(const std::vector<schedule::UnitPlacement>& places) {
   return all;
 }
 
-Duration grace_of(const Task& task, StopReason reason) {
+Duration longest_grace(const TaskSpec& spec) {
   constexpr Duration spot_notice = Duration::minutes(2);
-  const bool reclaimed =
-      reason == StopReason::preempted && task.spec->purchase_model == PurchaseModel::spot;
-  return reclaimed ? std::max(task.spec->grace, spot_notice) : task.spec->grace;
+  // One of a hybrid group may run on spot.
+  const bool spot =
+      spec.purchase_model == PurchaseModel::spot || spec.purchase_model == PurchaseModel::hybrid;
+  return spot ? std::max(spec.grace, spot_notice) : spec.grace;
+}
+
+Duration grace_of(const Task& task, StopReason reason) {
+  return reason == StopReason::preempted ? longest_grace(*task.spec) : task.spec->grace;
 }
 
 billing::Payer payer_of(const Tenant& tenant) {
@@ -211,7 +216,7 @@ Money with_tax(const State& state, Instant now, Money net) {
 
 Money most_it_costs(const State& state, Instant now, const Tenant& tenant, const TaskSpec& spec,
                     MilliCe billable, Duration rest_of_limit) {
-  const Duration longest = rest_of_limit + spec.grace + hold_margin;
+  const Duration longest = rest_of_limit + longest_grace(spec) + hold_margin;
   Money most = Money::zero(tenant.spec.currency);
   for (const billing::Terms& terms : terms_of(spec))
     most = std::max(
@@ -227,7 +232,7 @@ Money most_left_of(const State& state, Instant now, const Task& task, const Leas
   }
   const Money net =
       billing::dearest_rest(state.rates, payer_of(tenant), billing::terms_of(*task.spec, lease),
-                            lease, lease.stop_at + task.spec->grace + hold_margin);
+                            lease, lease.stop_at + longest_grace(*task.spec) + hold_margin);
   return with_tax(state, now, net);
 }
 

@@ -68,9 +68,11 @@ Money most_it_costs(const State& state, Instant now, const Tenant& tenant, const
                     MilliCe billable, Duration rest_of_limit);
 // The same for a lease from where its billing stands.
 Money most_left_of(const State& state, Instant now, const Task& task, const Lease& lease);
-// How long a task has from the notice to the kill: what it asked for, and spot tasks that others
-// displace two minutes at least.
+// How long a task has from the notice to the kill: what it asked for, and tasks sold as spot that
+// others displace two minutes at least.
 Duration grace_of(const Task& task, StopReason reason);
+// The most of it, whoever asks: what must be set aside for.
+Duration longest_grace(const TaskSpec& spec);
 
 // The same for the dearest kind of device that the demand could be given.
 // A reject where no device could ever hold it, or there is no price.

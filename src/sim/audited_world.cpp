@@ -53,6 +53,7 @@ void AuditedWorld::check_replay() {
 
 void AuditedWorld::check_nodes() {
   for (const auto& [id, attempt] : executor().attempts()) {
+    if (attempt.noticed && !attempt.dead) auditor_.check_notice(id, *attempt.noticed);
     if (attempt.phase != Attempt::Phase::ended || !attempt.end_answered || attempt.dead) continue;
     auditor_.check_ran(id, attempt.ran);
   }

@@ -255,7 +255,17 @@ void Auditor::on(const Record& record, const AttemptStarted& event) {
 
 void Auditor::on(const Record&, const StopRequested& event) {
   const LeaseBook* book = lease(event.lease, 4);
-  if (book == nullptr || event.reason != StopReason::preempted) return;
+  if (book == nullptr) return;
+  if (event.reason != StopReason::preempted) {
+    graces_.erase(event.lease);
+    return;
+  }
+  const TaskBook* owner = task(book->task, 3);
+  if (owner == nullptr) return;
+  const bool spot = owner->spec.purchase_model == PurchaseModel::spot ||
+                    book->purchase_model == PurchaseModel::spot;
+  graces_[event.lease] =
+      spot ? std::max(owner->spec.grace, Duration::minutes(2)) : owner->spec.grace;
   victims_.insert(book->task);
 }
 
@@ -424,6 +434,13 @@ void Auditor::check_drained() {
 void Auditor::check_ran(LeaseId lease, Duration ran) {
   const auto found = billed_.find(lease);
   if (found == billed_.end()) return;
+void Auditor::check_notice(LeaseId lease, Duration noticed) {
+  const auto due = graces_.find(lease);
+  if (due == graces_.end() || noticed >= due->second) return;
+  fail(6, lease.text() + " was killed " + to_text(noticed) + " after its notice, and has " +
+              to_text(due->second));
+}
+
   if (found->second != ran) {
     fail(8, lease.text() + " ran " + to_text(ran) + " on its node and is billed for " +
                 to_text(found->second));

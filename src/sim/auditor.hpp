@@ -7,7 +7,7 @@
 //    3  an accepted task is in one state and ends once
 //    4  one live attempt per task; an old epoch changes nothing
 //    5  what starts delays no plan that could be kept
-//    6  a victim is of a lower level, borrows, or its queue preempts by its order
+//    6  a victim is of a lower level, borrows, or its queue preempts by its order; it has its grace
 //    7  usage stays within the quota, and within the cohort's
 //    8  usage records tile each lease; billed time is run time; the price is the card's
 //    9  postings sum to zero; an invoice is the sum of its lines and of what was charged
@@ -52,6 +52,8 @@ class Auditor {
   void check_nothing_idles();
   // Rule 8 against the nodes: what ran, by the node's own stopwatch.
   void check_ran(LeaseId lease, Duration ran);
+  // Rule 6 against the nodes: one that was killed had been told `noticed` before.
+  void check_notice(LeaseId lease, Duration noticed);
 
   // The first rule broken, in words: "rule 8: …"; empty while all is well.
   const std::string& broken() const { return broken_; }
@@ -216,6 +218,7 @@ class Auditor {
   CreditNoteId last_note_;
   std::map<InvoiceId, Money> to_give_back_;  // of each invoice, taxes included
   std::map<TransactionId, Money> payments_;  // into wallets, or out of them; what was not reversed
+  std::map<LeaseId, Duration> graces_;  // of those that were asked to leave for others alone
   std::map<Currency, Instant> spot_moved_at_;
   SchedulingSettings settings_;
   std::set<NodeId> marked_;         // nodes that get no leases

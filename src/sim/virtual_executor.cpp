@@ -60,10 +60,12 @@ void VirtualExecutor::stop(const engine::State& state, const engine::StopEffect&
   }
   const bool killed = attempt.program.outlasts(effect.grace);
   const Instant gone = clock_.true_now() + (killed ? effect.grace : attempt.program.stop);
+  if (!attempt.stopping) attempt.told_at = clock_.true_now();
   attempt.stopping = true;
   if (gone >= attempt.due) return;  // exits by itself before that, or was asked before
   attempt.exit_code = killed ? exit_sigkill : exit_sigterm;
   attempt.by_limit = false;
+  attempt.killed = killed;
   set_due(attempt, gone);
 }
 
@@ -113,6 +115,7 @@ void VirtualExecutor::change_phase(Attempt& attempt) {
     return;
   }
   if (attempt.by_limit) attempt.end = AttemptEnd::limit;
+  if (attempt.killed) attempt.noticed = clock_.true_now() - attempt.told_at;
   if (attempt.exit_code != 0 && attempt.reason.empty()) {
     attempt.reason = "exit code " + std::to_string(attempt.exit_code);
   }

@@ -51,6 +51,9 @@ struct Attempt {
   Duration grace;         // of that stop
   bool by_limit = false;  // `due` is the end of that stop
   bool stopping = false;
+  Instant told_at;                  // true time of the first notice, while `stopping`
+  bool killed = false;              // `due` is the kill at the end of that notice
+  std::optional<Duration> noticed;  // of one killed by it: from the notice to the kill
   bool start_answered = false;
   bool end_answered = false;
   bool dead = false;  // killed with its node or device: reports nothing any more
