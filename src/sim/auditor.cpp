@@ -431,9 +431,6 @@ void Auditor::check_drained() {
   }
 }
 
-void Auditor::check_ran(LeaseId lease, Duration ran) {
-  const auto found = billed_.find(lease);
-  if (found == billed_.end()) return;
 void Auditor::check_notice(LeaseId lease, Duration noticed) {
   const auto due = graces_.find(lease);
   if (due == graces_.end() || noticed >= due->second) return;
@@ -441,6 +438,9 @@ void Auditor::check_notice(LeaseId lease, Duration noticed) {
               to_text(due->second));
 }
 
+void Auditor::check_ran(LeaseId lease, Duration ran) {
+  const auto found = billed_.find(lease);
+  if (found == billed_.end()) return;
   if (found->second != ran) {
     fail(8, lease.text() + " ran " + to_text(ran) + " on its node and is billed for " +
                 to_text(found->second));
