@@ -48,20 +48,18 @@ std::vector<PassMark> marks_of(const schedule::Pass& pass) {
 class Carrier {
  public:
   // `room`: what is free before the pass.
-  Carrier(Draft& draft, const schedule::Room& room, const schedule::Pass& pass)
+  Carrier(Draft& draft, const schedule::Room& room)
       : draft_(draft),
         room_(room.copy()),
-        quotas_(schedule::Quotas::on_top_of(draft.state().scheduler.quotas())) {
-    for (const schedule::Action& action : pass.actions)
-      leaving_ = leaving_ || std::holds_alternative<schedule::Preempt>(action);
-  }
+        quotas_(schedule::Quotas::on_top_of(draft.state().scheduler.quotas())) {}
 
   // False: it cannot be done now, and none of it was.
   bool operator()(const schedule::Start& start) {
-    // The pass takes those who were told to leave for gone. Once they are, it starts.
+    // The pass takes those who were told to leave for gone. Once they are, and have given back
+    // their part of the quota, it starts.
     const schedule::Job& job = draft_.state().scheduler.standing(start.task).job;
     if (!room_->holds(start.place)) return true;
-    if (leaving_ && quotas_.check(job.tenant, job.takes, job.limit)) return true;
+    if (quotas_.check(job.tenant, job.takes, job.limit)) return true;
     if (!grant(draft_.state().tasks.at(start.task), start.place)) return false;
     room_->take(start.place);
     quotas_.charge(job.tenant, job.takes);
@@ -166,7 +164,6 @@ class Carrier {
   // As they are until somebody has left.
   std::unique_ptr<schedule::Room> room_;
   schedule::Quotas quotas_;
-  bool leaving_ = false;  // somebody is told to leave in this pass
   std::map<TenantId, Money> spent_;
 };
 
@@ -184,7 +181,8 @@ Decision decide_on(const State& state, Instant now, const SchedulePass& asked) {
   std::set<TaskId> left_out;
   while (left_out.size() < left_out_max) {
     const schedule::Pass pass = scheduler.pass(now, room, limits_of(asked, left_out));
-    Carrier carry_out(draft, room, pass);
+    for (const TaskId task : pass.dropped) draft.add(PromiseDropped{task});
+    Carrier carry_out(draft, room);
     bool all = true;
     for (const schedule::Action& action : pass.actions) {
       all = std::visit([&](const auto& one) { return carry_out(one); }, action);

@@ -279,7 +279,7 @@ schedule::Job job_of(const State& state, const Task& task, Instant arrival) {
   const ServiceClass* known = class_named(state.settings, spec.service_class);
   job.level = known == nullptr ? 0 : known->level;
   job.preemptible = spec.purchase_model == PurchaseModel::spot;
-  if (job.preemptible) job.level -= spot_levels_below;
+  if (job.preemptible) job.level -= schedule::spot_levels_below;
   job.arrival = arrival;
   job.limit = Duration{std::max<std::int64_t>(1, (spec.limit - task.run_time).ms)};
   job.ask.demand = demand_of(state, spec).demand;

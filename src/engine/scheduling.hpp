@@ -43,8 +43,6 @@ const ServiceClass* class_named(const SchedulingSettings& settings, std::string_
 // Promises that cannot be kept because the device takes no leases any more.
 void forget_promises_on(State& state, DeviceId device);
 
-// Spot tasks rank so far below all service classes that any other may take their place.
-inline constexpr std::int64_t spot_levels_below = 1'000'000;
 // At most so many levels up and down.
 inline constexpr std::int64_t level_max = 1'000;
 

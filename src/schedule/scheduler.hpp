@@ -90,6 +90,8 @@ struct Rank {
 
 struct Pass {
   std::vector<Action> actions;  // in order; each takes the ones before for granted
+  // Promises that are off, before all actions: another that goes before has the plan now.
+  std::vector<TaskId> dropped;
   // By queue, where the bounded pass went no further: PassLimits::beyond of the next one.
   std::map<std::uint32_t, Rank> next;
   // Why the lines that were tried wait: one entry a line, for its first task and those behind it.

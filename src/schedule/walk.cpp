@@ -9,12 +9,6 @@
 namespace loam::schedule {
 namespace {
 
-std::optional<Duration> lasts_if_started(const Standing& standing, Instant now) {
-  const Instant ends = ends_if_started(standing, now);
-  if (ends == Instant::never()) return std::nullopt;
-  return ends - now;
-}
-
 // What `slice` uses of a reserved place is no longer left of it.
 void leave_out(Place& left, const Placement& slice) {
   for (UnitPlacement& unit : left) {
@@ -28,6 +22,12 @@ void leave_out(Place& left, const Placement& slice) {
 }
 
 }  // namespace
+
+std::optional<Duration> lasts_if_started(const Standing& standing, Instant now) {
+  const Instant ends = ends_if_started(standing, now);
+  if (ends == Instant::never()) return std::nullopt;
+  return ends - now;
+}
 
 Instant ends_if_started(const Standing& standing, Instant now) {
   const std::optional<Duration>& most =
@@ -51,20 +51,7 @@ Walk::Walk(const Scheduler& scheduler, Instant now, const Room& room,
 
 Pass Walk::run() {
   lock();
-  // What one queue was promised no other takes, whichever is tried first.
-  if (scheduler_.queues().size() > 1) {
-    std::vector<std::pair<Instant, TaskId>> promised;
-    for (const auto& [task, plan] : scheduler_.plans()) {
-      const std::uint32_t queue = scheduler_.standing(task).job.queue;
-      const bool easy = scheduler_.queues()[queue].discipline.overtaking == Overtaking::easy;
-      if (!plan.leaving && easy) promised.emplace_back(plan.promise.at, task);
-    }
-    std::sort(promised.begin(), promised.end());
-    for (const auto& [at, task] : promised) {
-      if (full()) break;
-      take_turn(turn_of(*scheduler_.lines().find(*scheduler_.line(task))));
-    }
-  }
+  keep_promises();
   std::vector<std::uint32_t> order(scheduler_.queues().size());
   std::vector<double> held(order.size(), 0);
   for (std::uint32_t queue = 0; queue < order.size(); ++queue) order[queue] = queue;
@@ -83,6 +70,7 @@ Pass Walk::run() {
   for (const std::uint32_t queue : order) {
     if (full()) break;
     blocked_ = 0;
+    drop_provisional(queue);
     if (scheduler_.queues()[queue].discipline.preemption == Preemption::refill) {
       refill_queue(queue);
     } else {
@@ -257,31 +245,7 @@ bool Walk::advance(Turn& turn) const {
   return true;
 }
 
-// Conservative: what was promised stays promised, so each task finds the others' plans in place
-// when its own is looked for anew. But a plan whose time has passed is late, and what was to follow
-// it there is, too: those are made again, in order. Kept, each would wait for the others' places.
-void Walk::claim_plans(std::uint32_t queue) {
-  std::vector<const Place*> late;
-  const auto ours = [&](TaskId task, const Scheduler::Plan& plan) {
-    return scheduler_.standing(task).job.queue == queue && !plan.leaving;
-  };
-  for (const auto& [task, plan] : scheduler_.plans()) {
-    if (ours(task, plan) && plan.promise.at < now_) late.push_back(&plan.promise.place);
-  }
-  for (const auto& [task, plan] : scheduler_.plans()) {
-    const Place& place = plan.promise.place;
-    const auto is_there = [&](const Place* other) { return touch(*other, place); };
-    if (!ours(task, plan) || std::any_of(late.begin(), late.end(), is_there)) continue;
-    const std::optional<Duration> lasts = lasts_if_started(scheduler_.standing(task), now_);
-    const Instant from = plan.promise.at;
-    plans_.claim(task, {}, from, lasts ? from + *lasts : Instant::never(), place, false);
-    in_time_.insert(task);
-  }
-}
-
 void Walk::walk_queue(std::uint32_t queue) {
-  if (scheduler_.queues()[queue].discipline.overtaking == Overtaking::conservative)
-    claim_plans(queue);
   if (const Scheduler::InOrder* lines = scheduler_.in_order(queue)) {
     walk_in_order(queue, *lines);
   } else {
@@ -464,10 +428,11 @@ Walk::Outcome Walk::start_or_plan(const Turn& turn, Kinds wanted) {
   Kinds barred = blocked_;
   Wait why;
   while (auto place = find_for(turn, barred)) {
-    auto conflict = plans_.conflict(*place, *room_, ends, job.preemptible);
-    if (conflict && conflict->reservation.valid()) {
-      place = plans_.beside_claims(job.ask, barred, *room_, ends, job.preemptible);
-      if (place) conflict = plans_.conflict(*place, *room_, ends, job.preemptible);
+    const Kinds there = room_->kinds_of(*place);
+    auto conflict = plans_.conflict(*place, *room_, ends, job.preemptible, binding(turn));
+    if (conflict && conflict->claimed) {
+      place = plans_.beside_claims(job.ask, barred, *room_, ends, job.preemptible, binding(turn));
+      if (place) conflict = plans_.conflict(*place, *room_, ends, job.preemptible, binding(turn));
     }
     if (place && !conflict) {
       decide_start(*turn.standing, std::move(*place));
@@ -477,7 +442,7 @@ Walk::Outcome Walk::start_or_plan(const Turn& turn, Kinds wanted) {
     why.other = conflict->task;
     why.reservation = conflict->reservation;
     // A plan on one kind may be in the way on another: by its host, or as nobody knows its end.
-    barred |= conflict->kinds | (place ? room_->kinds_of(*place) : Kinds{0});
+    barred |= conflict->kinds | there | (place ? room_->kinds_of(*place) : Kinds{0});
   }
   if (preempt_for(turn, false)) return Outcome::decided;
   if (why.code == WaitCode::no_room) block(turn, wanted);
@@ -492,9 +457,10 @@ Walk::Outcome Walk::start_in_time(const Turn& turn) {
   plans_.unclaim(job.id);
   Wait why;
   Kinds barred = blocked_;
-  auto start = plans_.earliest(job.ask, barred, lasts, now_, *room_);
+  auto start = plans_.earliest(job.ask, barred, lasts, now_, *room_, binding(turn));
   while (start && start->at == now_) {
-    const auto delayed = plans_.delays(start->place, ends_if_started(*turn.standing, now_));
+    const auto delayed =
+        plans_.delays(start->place, ends_if_started(*turn.standing, now_), binding(turn));
     if (!delayed) {
       decide_start(*turn.standing, start->place);
       return Outcome::decided;
@@ -503,7 +469,7 @@ Walk::Outcome Walk::start_in_time(const Turn& turn) {
     why.code = WaitCode::would_delay;
     why.other = delayed->task;
     barred |= delayed->kinds | room_->kinds_of(start->place);
-    start = plans_.earliest(job.ask, barred, lasts, now_, *room_);
+    start = plans_.earliest(job.ask, barred, lasts, now_, *room_, binding(turn));
   }
   if (preempt_for(turn, false)) return Outcome::decided;
   wait(turn, why);
@@ -524,27 +490,40 @@ Walk::Outcome Walk::start_in_time(const Turn& turn) {
                                                                           : Outcome::waits;
 }
 
+// Under EASY, of one that did not fit: true where it is known that what goes on behind it does not
+// delay it.
+bool Walk::plan(const Turn& turn, Kinds wanted) {
+  const Job& job = turn.standing->job;
+  const auto known = scheduler_.plans().find(job.id);
+  const bool promised = known != scheduler_.plans().end();
+  if (plans_.is_planned(job.id)) return true;           // before its queue was walked
+  if ((plans_.planned(binding(turn)) & wanted) != 0) {  // behind another that has a plan
+    if (promised) pass_.dropped.push_back(job.id);
+    return true;
+  }
+  std::optional<Plans::Start> start;
+  const auto foresight = plans_.plan_first(job.id, job.ask, wanted, now_, *room_, start);
+  if (foresight == Plans::Foresight::later) return true;
+  if (foresight != Plans::Foresight::planned) return false;
+  const Discipline& discipline = scheduler_.queues()[job.queue].discipline;
+  bool news = !promised || start->at < known->second.promise.at;
+  // One of a higher level may have come before it: what it was promised is no longer true.
+  if (promised && discipline.order == Order::priority && known->second.promise.at > now_)
+    news = start->at != known->second.promise.at;
+  // Who is next by fair shares changes with every start and end: that is no promise to anyone.
+  if (limits_.promises && news && discipline.order != Order::drf)
+    pass_.actions.emplace_back(Promise{job.id, start->at, start->place});
+  return true;
+}
+
 // One that did not fit: what does that mean for those behind it?
 void Walk::block(const Turn& turn, Kinds wanted) {
   const Job& job = turn.standing->job;
   const Discipline& discipline = scheduler_.queues()[job.queue].discipline;
   const bool drains = turn.rank.tier == Tier::overdue;
   if (!drains && discipline.overtaking == Overtaking::any) return;
-  if (!drains && discipline.overtaking == Overtaking::easy) {
-    if ((plans_.planned() & wanted) != 0) return;  // behind another that has a plan
-    std::optional<Plans::Start> start;
-    const auto foresight = plans_.plan_first(job.id, job.ask, wanted, now_, *room_, start);
-    if (foresight == Plans::Foresight::later) return;
-    if (foresight == Plans::Foresight::planned) {
-      const auto known = scheduler_.plans().find(job.id);
-      const bool better = known == scheduler_.plans().end() || start->at < known->second.promise.at;
-      // Who is next by fair shares changes with every start and end: that is no promise to anyone.
-      if (limits_.promises && better && discipline.order != Order::drf)
-        pass_.actions.emplace_back(Promise{job.id, start->at, start->place});
-      return;
-    }
-    // Nobody knows when it could start, so nothing behind it is known not to delay it.
-  }
+  // Where nobody knows when it could start, nothing behind it is known not to delay it.
+  if (!drains && discipline.overtaking == Overtaking::easy && plan(turn, wanted)) return;
   Wait why;
   why.code = drains ? WaitCode::drains_for : WaitCode::behind;
   why.other = job.id;

@@ -17,6 +17,8 @@ namespace loam::schedule {
 
 // When a task that starts now would end: the rest of its limit, and what it owes before it goes on.
 Instant ends_if_started(const Standing& standing, Instant now);
+// For how long it would run; nothing: nobody knows.
+std::optional<Duration> lasts_if_started(const Standing& standing, Instant now);
 
 class Walk {
  public:
@@ -58,7 +60,16 @@ class Walk {
 
   // Before the queues: reservations that begin, and what is locked.
   void lock();
-  void claim_plans(std::uint32_t queue);
+  // What was promised, before any queue is walked.
+  void keep_promises();
+  void keep_claims(std::uint32_t queue);
+  void keep_plan(const Turn& turn);
+  void drop_provisional(std::uint32_t queue);
+  // Whether the plan of `planned` is to be kept by the one in turn.
+  bool binds(TaskId planned, const Turn& turn) const;
+  Plans::Binds binding(const Turn& turn) const {
+    return [this, &turn](TaskId planned) { return binds(planned, turn); };
+  }
   void clear_for(const Reservation& reservation);
   bool is_clearing(const Place& place) const;
   Place left_of(const Reservation& reservation) const;
@@ -77,6 +88,7 @@ class Walk {
   Outcome start_in_time(const Turn& turn);
   Outcome start_or_plan(const Turn& turn, Kinds wanted);
   void block(const Turn& turn, Kinds wanted);
+  bool plan(const Turn& turn, Kinds wanted);
 
   // A queue filled anew: in order, with those that run.
   std::optional<Place> find_in_time(const Turn& turn, const Room& room, Wait& why);
@@ -97,6 +109,7 @@ class Walk {
   std::vector<const Standing*> stoppable_for(const Standing& asker, bool reclaim) const;
   bool may_stop(const Standing& victim, const Standing& asker, bool reclaim) const;
   bool is_safe(const Standing& victim, bool for_overdue) const;
+  bool spares_cohort(const Job& asker) const;
 
   const Scheduler& scheduler_;
   Instant now_;
@@ -114,6 +127,7 @@ class Walk {
   mutable std::size_t victims_looked_at_ = 0;
   std::size_t planned_ = 0;              // conservative plans
   std::set<TaskId> in_time_;             // those of before that can be kept
+  std::set<TaskId> provisional_;         // kept until their own queue is walked
   std::vector<std::int64_t> preempted_;  // by queue, in this pass
   Kinds blocked_ = 0;                    // in the queue being walked
   std::array<Wait, 64> blocked_by_;      // by kind

@@ -1,6 +1,7 @@
 // Walk, the part that stops running tasks for others: who may be stopped, and who is.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "schedule/walk.hpp"
 
@@ -16,25 +17,36 @@ std::int64_t loss_of(const Standing& standing, Instant now) {
 class Absence final : public Stage {
  public:
   Absence(Room& room, Quotas& quotas, const std::vector<const Standing*>& victims, const Job& asker,
-          Kinds barred, bool reclaim)
+          Kinds barred, bool reclaim, bool spares_cohort)
       : room_(room),
         quotas_(quotas),
         victims_(victims),
         asker_(asker),
         barred_(barred),
-        reclaim_(reclaim) {}
+        reclaim_(reclaim),
+        spares_cohort_(spares_cohort) {}
 
   // Once it no longer borrows, a tenant has given back what it must.
   bool allowed(std::size_t i) override {
-    return !reclaim_ || quotas_.borrows(victims_[i]->job.tenant);
+    return !is_spared(i) || quotas_.borrows(victims_[i]->job.tenant);
+  }
+  // Nor is anyone put aside whose tenant could have it back within its own: it would come back and
+  // take its place again, and so on.
+  bool fair() override {
+    return std::all_of(away_.begin(), away_.end(), [&](std::size_t i) {
+      const Job& job = victims_[i]->job;
+      return !is_spared(i) || !quotas_.within_nominal(job.tenant, job.takes);
+    });
   }
   void remove(std::size_t i) override {
     const Standing& victim = *victims_[i];
+    away_.insert(i);
     room_.give_back(victim.place);
     quotas_.release(victim.job.tenant, victim.job.takes);
   }
   void restore(std::size_t i) override {
     const Standing& victim = *victims_[i];
+    away_.erase(i);
     room_.take(victim.place);
     quotas_.charge(victim.job.tenant, victim.job.takes);
   }
@@ -44,12 +56,19 @@ class Absence final : public Stage {
   }
 
  private:
+  bool is_spared(std::size_t i) const {
+    const TenantId tenant = victims_[i]->job.tenant;
+    return reclaim_ || (spares_cohort_ && quotas_.same_cohort(tenant, asker_.tenant));
+  }
+
   Room& room_;
   Quotas& quotas_;
   const std::vector<const Standing*>& victims_;
   const Job& asker_;
+  std::set<std::size_t> away_;
   Kinds barred_;
   bool reclaim_;
+  bool spares_cohort_;
 };
 
 }  // namespace
@@ -74,6 +93,10 @@ bool Walk::is_safe(const Standing& victim, bool for_overdue) const {
   return count >= most_often;
 }
 
+bool Walk::spares_cohort(const Job& asker) const {
+  return quotas_.in_cohort(asker.tenant) && !quotas_.within_nominal(asker.tenant, asker.takes);
+}
+
 bool Walk::may_stop(const Standing& victim, const Standing& asker, bool reclaim) const {
   if (victim.stopping || gone_.count(victim.job.id) != 0 || victim.job.reservation.valid())
     return false;
@@ -90,6 +113,12 @@ bool Walk::may_stop(const Standing& victim, const Standing& asker, bool reclaim)
            of_asker.preemption != Preemption::none;
   }
   if (victim.overdue || is_safe(victim, false)) return false;
+  // Who would borrow stops nobody of its cohort who is within its own, itself included: that one
+  // would take a place back at once, and so on.
+  if (spares_cohort(asker.job) && quotas_.same_cohort(victim.job.tenant, asker.job.tenant) &&
+      !quotas_.borrows(victim.job.tenant)) {
+    return false;
+  }
   if (victim.job.level < asker.job.level &&
       (victim.job.preemptible || of_victim.preemption == Preemption::level)) {
     return true;
@@ -157,7 +186,7 @@ bool Walk::preempt_for(const Turn& turn, bool reclaim) {
               [](const auto& a, const auto& b) { return b.first < a.first; });
     for (std::size_t i = 0; i < victims.size(); ++i) victims[i] = ranked[i].second;
   }
-  Absence absence(*room_, quotas_, victims, asker.job, blocked_, reclaim);
+  Absence absence(*room_, quotas_, victims, asker.job, blocked_, reclaim, spares_cohort(asker.job));
   std::vector<Candidate> candidates;
   for (const Standing* victim : victims)
     candidates.push_back({victim->job.id, victim->job.level, loss_of(*victim, now_)});

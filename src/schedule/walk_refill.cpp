@@ -12,8 +12,8 @@ std::optional<Place> Walk::find_in_time(const Turn& turn, const Room& room, Wait
   if (room.kinds(job.ask) == 0) why.code = WaitCode::never_fits;
   Kinds barred = 0;
   while (auto place = room.find(job.ask, barred)) {
-    const auto conflict =
-        plans_.conflict(*place, room, ends_if_started(*turn.standing, now_), job.preemptible);
+    const auto conflict = plans_.conflict(*place, room, ends_if_started(*turn.standing, now_),
+                                          job.preemptible, binding(turn));
     if (!conflict) return place;
     why.code = conflict->task.valid() ? WaitCode::would_delay : WaitCode::held_by_reservation;
     why.other = conflict->task;

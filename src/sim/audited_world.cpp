@@ -51,9 +51,14 @@ void AuditedWorld::check_replay() {
   }
 }
 
-void AuditedWorld::check_nodes() {
+void AuditedWorld::check_notices() {
   for (const auto& [id, attempt] : executor().attempts()) {
     if (attempt.noticed && !attempt.dead) auditor_.check_notice(id, *attempt.noticed);
+  }
+}
+
+void AuditedWorld::check_nodes() {
+  for (const auto& [id, attempt] : executor().attempts()) {
     if (attempt.phase != Attempt::Phase::ended || !attempt.end_answered || attempt.dead) continue;
     auditor_.check_ran(id, attempt.ran);
   }

@@ -17,8 +17,10 @@ class AuditedWorld : public World {
   void audit();
   // Rule 12: the journal, replayed from its start, gives the state that is; also from its snapshot.
   void check_replay();
-  // Rule 4 and 8 against the truth of the nodes.
+  // Rule 4 and 8 against the truth of the nodes, by clocks that were not set back.
   void check_nodes();
+  // Rule 6 likewise, whatever the clocks say.
+  void check_notices();
 
   Auditor& auditor() { return auditor_; }
   // The first rule broken, in words; empty while all is well.

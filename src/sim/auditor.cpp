@@ -180,10 +180,11 @@ void Auditor::check_quota(const TenantBook& tenant) {
   if (!quota.cohort.empty()) return check_cohort(quota.cohort);
   if ((quota.ce && tenant.ce_used > *quota.ce) ||
       (quota.memory && tenant.memory_used > *quota.memory) ||
+      (quota.devices && tenant.devices_used > *quota.devices) ||
       (quota.tasks && tenant.running > *quota.tasks)) {
     fail(7, tenant.spec.name + " uses " + to_text(tenant.ce_used) + " CE, " +
-                to_text(tenant.memory_used) + " and " + std::to_string(tenant.running) +
-                " tasks, more than its quota");
+                to_text(tenant.memory_used) + ", " + to_text(tenant.devices_used) +
+                " devices and " + std::to_string(tenant.running) + " tasks, more than its quota");
   }
 }
 
@@ -224,6 +225,7 @@ void Auditor::on(const Record& record, const LeaseGranted& event) {
     device.memory_used += slice.memory;
     device.leases.insert(event.lease);
     tenant.memory_used += slice.memory;
+    tenant.devices_used += slice.share;
     if (device.used > whole_device || device.memory_used > device.facts.memory) {
       fail(1, device.name + " is full: " + to_text(device.used) + " and " +
                   to_text(device.memory_used) + " are given away");
@@ -297,6 +299,7 @@ void Auditor::on(const Record& record, const LeaseEnded& event) {
     device.memory_used -= slice.memory;
     device.leases.erase(event.lease);
     tenant.memory_used -= slice.memory;
+    tenant.devices_used -= slice.share;
   }
   tenant.ce_used -= book->ce;
   billed_[event.lease] = book->billed;

@@ -124,6 +124,7 @@ class Auditor {
     TenantSpec spec;
     MilliCe ce_used;
     Mebibytes memory_used;
+    MilliDevice devices_used;
     std::int64_t running = 0;
     Money uninvoiced;
     Money owed;     // charged with tax and not invoiced, credit notes apart
@@ -184,9 +185,16 @@ class Auditor {
   void check_cohort(const std::string& name);
   void check_wallet(TenantId id);
   void check_payment(const Transaction& transaction, TenantBook& tenant);
-  // Whether one slice of it fits a device, given the leases that are there now (at: none), or that
-  // will be there then by their limits.
-  bool fits_somewhere(const TaskSpec& spec, std::optional<Instant> at) const;
+  // Whether all its members fit, given the leases that are there now (at: none), or that will be
+  // there then by their limits; on devices of `types` alone where there are any.
+  bool fits_somewhere(const TaskSpec& spec, std::optional<Instant> at,
+                      const std::set<std::string>& types = {}) const;
+  std::int64_t slices_on(const DeviceBook& device, const TaskSpec& spec,
+                         std::optional<Instant> at) const;
+  bool fits_plan(const TaskBook& book) const;
+  bool quota_allows(const TaskBook& book) const;
+  bool goes_before(const TaskBook& started, const TaskBook& planned) const;
+  std::int64_t key_of(const TaskBook& book) const;
   std::optional<Instant> still_to_come(Instant start) const;
   bool is_on_marked(const std::string& device) const;
   const QueueSettings& queue_of(const TaskSpec& spec) const;
@@ -209,6 +217,7 @@ class Auditor {
   std::map<TaskId, TaskBook> tasks_;
   std::map<LeaseId, LeaseBook> leases_;
   std::map<LeaseId, Duration> billed_;  // of ended leases
+  std::map<LeaseId, Duration> graces_;  // of those that were asked to leave for others alone
   std::map<Account, Money> balances_;
   std::map<std::pair<std::string, std::string>, Instant> requests_;
   TaskId last_task_;
@@ -218,7 +227,6 @@ class Auditor {
   CreditNoteId last_note_;
   std::map<InvoiceId, Money> to_give_back_;  // of each invoice, taxes included
   std::map<TransactionId, Money> payments_;  // into wallets, or out of them; what was not reversed
-  std::map<LeaseId, Duration> graces_;  // of those that were asked to leave for others alone
   std::map<Currency, Instant> spot_moved_at_;
   SchedulingSettings settings_;
   std::set<NodeId> marked_;         // nodes that get no leases

@@ -1,6 +1,7 @@
 // Auditor, the rules about order: plans are kept (5), victims are the right ones (6), members of a
 // cohort lend what idles (7), and nothing idles that a task could use (13).
 #include <algorithm>
+#include <tuple>
 
 #include "sim/auditor.hpp"
 
@@ -11,24 +12,50 @@ constexpr Duration back_off_least = Duration::seconds(5);  // after a first star
 
 }  // namespace
 
-// What members lend one another is what others of them leave idle.
+// What members lend one another is what others of them leave idle, and each may keep a part of its
+// own to itself and be bound in what it borrows.
 void Auditor::check_cohort(const std::string& name) {
-  MilliCe ce, ce_used;
-  std::int64_t tasks = 0, running = 0;
-  bool limits_ce = true, limits_tasks = true;
-  for (const TenantBook& tenant : tenants_) {
-    const Quota& quota = tenant.spec.quota;
-    if (quota.cohort != name) continue;
-    limits_ce = limits_ce && quota.ce;
-    limits_tasks = limits_tasks && quota.tasks;
-    ce += quota.ce.value_or(MilliCe{});
-    ce_used += tenant.ce_used;
-    tasks += quota.tasks.value_or(0);
-    running += tenant.running;
+  struct Dimension {
+    const char* name;
+    std::optional<std::int64_t> (*most)(const Quota&);
+    std::int64_t (*used)(const TenantBook&);
+  };
+  static const Dimension dimensions[] = {
+      {"milli-CE", [](const Quota& q) { return q.ce ? std::optional(q.ce->value) : std::nullopt; },
+       [](const TenantBook& t) { return t.ce_used.value; }},
+      {"MiB",
+       [](const Quota& q) { return q.memory ? std::optional(q.memory->value) : std::nullopt; },
+       [](const TenantBook& t) { return t.memory_used.value; }},
+      {"milli-device",
+       [](const Quota& q) { return q.devices ? std::optional(q.devices->value) : std::nullopt; },
+       [](const TenantBook& t) { return t.devices_used.value; }},
+      {"tasks", [](const Quota& q) { return q.tasks; },
+       [](const TenantBook& t) { return t.running; }},
+  };
+  for (const Dimension& dimension : dimensions) {
+    std::int64_t stock = 0;
+    std::int64_t taken = 0;
+    for (const TenantBook& tenant : tenants_) {
+      const Quota& quota = tenant.spec.quota;
+      const auto most = dimension.most(quota);
+      if (quota.cohort != name || !most) continue;
+      const auto part = [&](const std::optional<BasisPoints>& of, std::int64_t otherwise) {
+        return of ? static_cast<std::int64_t>(Int128{*most} * of->value / 10'000) : otherwise;
+      };
+      const std::int64_t used = dimension.used(tenant);
+      const std::int64_t kept = *most - part(quota.lend, *most);
+      stock += *most - kept;
+      taken += std::max<std::int64_t>(0, used - kept);
+      if (quota.borrow && used > *most + part(quota.borrow, 0)) {
+        fail(7, tenant.spec.name + " uses " + std::to_string(used) + " " + dimension.name +
+                    ", more than it may borrow");
+      }
+    }
+    if (taken > stock) {
+      fail(7, "the cohort " + name + " uses " + std::to_string(taken) + " " + dimension.name +
+                  " of the " + std::to_string(stock) + " that its members lend");
+    }
   }
-  if ((limits_ce && ce_used > ce) || (limits_tasks && running > tasks))
-    fail(7, "the cohort " + name + " uses " + to_text(ce_used) + " CE and " +
-                std::to_string(running) + " tasks, more than its members' quotas");
 }
 
 bool Auditor::is_at(const TaskPromised& promise, DeviceId device) {
@@ -113,73 +140,155 @@ std::optional<Instant> Auditor::still_to_come(Instant start) const {
   return start > now_ ? std::optional(start) : std::nullopt;
 }
 
-// Promises to tasks of one slice that can be kept, by the limits of what runs.
+// Whether its tenant's own quota lets it have what it was promised now. In a cohort that is for
+// others to say.
+bool Auditor::quota_allows(const TaskBook& book) const {
+  const TenantBook& tenant = tenants_.at(book.tenant.value - 1);
+  const Quota& quota = tenant.spec.quota;
+  if (!quota.cohort.empty()) return false;
+  MilliCe ce = tenant.ce_used;
+  Mebibytes memory = tenant.memory_used;
+  MilliDevice devices = tenant.devices_used;
+  for (const PromisedMember& member : book.promise->members) {
+    for (const PromisedSlice& slice : member.slices) {
+      ce += slice.ce;
+      memory += slice.memory;
+      devices += slice.share;
+    }
+  }
+  return !(quota.ce && ce > *quota.ce) && !(quota.memory && memory > *quota.memory) &&
+         !(quota.devices && devices > *quota.devices) &&
+         !(quota.tasks && tenant.running + 1 > *quota.tasks);
+}
+
+// Whether it fits when it was promised to. A tenant with a quota may be kept to some types of
+// device: those of the promise.
+bool Auditor::fits_plan(const TaskBook& book) const {
+  std::set<std::string> types;
+  if (!(tenants_.at(book.tenant.value - 1).spec.quota == Quota{})) {
+    for (const PromisedMember& member : book.promise->members) {
+      for (const PromisedSlice& slice : member.slices)
+        types.insert(devices_.at(slice.device.value - 1).facts.type);
+    }
+  }
+  return fits_somewhere(book.spec, still_to_come(book.promise->start), types);
+}
+
+// Promises that can be kept, by the limits of what runs.
 std::vector<TaskId> Auditor::plans_that_hold() const {
   std::vector<TaskId> found;
   for (const auto& [id, book] : tasks_) {
     if (book.stage != Stage::waiting || !book.promise || book.promise->leaving) continue;
-    // A promise supposes that the tenant's quota lets it start.
-    if (!(tenants_.at(book.tenant.value - 1).spec.quota == Quota{})) continue;
     if (book.promise->start < now_) continue;  // what runs beyond its limit has delayed it already
-    if (book.spec.gang > 1 || book.spec.request.devices > 1) continue;
-    if (fits_somewhere(book.spec, still_to_come(book.promise->start))) found.push_back(id);
+    if (quota_allows(book) && fits_plan(book)) found.push_back(id);
   }
   return found;
 }
 
-// Rule 5: what starts now leaves every plan that could be kept before as it was. One that has a
-// plan of its own takes what was promised, and is not asked.
+// What a queue kept by level tries it after: each `ageing` that it has waited counts as a level,
+// and spot as if it had come a day later.
+std::int64_t Auditor::key_of(const TaskBook& book) const {
+  const QueueSettings& queue = queue_of(book.spec);
+  const Duration ageing = queue.ageing.value_or(Duration::minutes(30));
+  const bool spot = book.spec.purchase_model == PurchaseModel::spot;
+  if (ageing.ms == 0) return -level_of(book.spec);
+  const std::int64_t level = spot ? level_of(book.spec) + 1'000'000 : level_of(book.spec);
+  return (book.arrival + (spot ? Duration::hours(24) : Duration{})).ms - level * ageing.ms;
+}
+
+// A promise holds against those who come after it: spot's against spot alone, in a queue kept by
+// level against those that are tried later, in another queue against those of no higher level.
+bool Auditor::goes_before(const TaskBook& started, const TaskBook& planned) const {
+  const QueueSettings& queue = queue_of(started.spec);
+  const bool same_queue = queue.name == queue_of(planned.spec).name;
+  if (same_queue && queue.discipline == "priority") {
+    return std::tuple(key_of(started), started.arrival, started.id) <
+           std::tuple(key_of(planned), planned.arrival, planned.id);
+  }
+  const bool ours = started.spec.purchase_model == PurchaseModel::spot;
+  const bool theirs = planned.spec.purchase_model == PurchaseModel::spot;
+  if (ours != theirs) return theirs;
+  return !same_queue && level_of(started.spec) > level_of(planned.spec);
+}
+
+// Rule 5: what starts now leaves every plan that could be kept before as it was, but for those of
+// tasks that it goes before. One that has a plan of its own takes what was promised, and is not
+// asked.
 void Auditor::check_plans_kept(TaskId started, const TaskBook& book) {
-  // An overdue task goes before all.
-  const QueueSettings& ours = queue_of(book.spec);
-  if (ours.overdue) return;
+  if (queue_of(book.spec).overdue) return;  // an overdue task goes before all
   for (const TaskId kept : plans_kept_) {
     const TaskBook& other = tasks_.at(kept);
+    if (kept == started || !other.promise || goes_before(book, other)) continue;
     const bool near = std::any_of(book.leases.begin(), book.leases.end(), [&](LeaseId id) {
       const auto& slices = leases_.at(id).slices;
       return std::any_of(slices.begin(), slices.end(),
                          [&](const Slice& slice) { return is_at(*other.promise, slice.device); });
     });
-    // What another queue promises holds where it plans its first.
-    const QueueSettings& theirs = queue_of(other.spec);
-    const bool binds = theirs.name == ours.name || theirs.discipline != "conservative";
-    if (kept != started && near && binds &&
-        !fits_somewhere(other.spec, still_to_come(other.promise->start)))
+    // Where the same tenant has used up what it may have meanwhile, that is what it waits for.
+    if (!near || !quota_allows(other)) continue;
+    if (!fits_plan(other)) {
       fail(5, started.text() + " delays " + kept.text() + ", which was promised " +
                   to_text(other.promise->start));
+    }
   }
 }
 
-bool Auditor::fits_somewhere(const TaskSpec& spec, std::optional<Instant> at) const {
+// How many slices of it a device has room for.
+std::int64_t Auditor::slices_on(const DeviceBook& device, const TaskSpec& spec,
+                                std::optional<Instant> at) const {
   const ResourceRequest& request = spec.request;
+  const std::int64_t worth = device.facts.factors.of(request.work_class).value;
+  const std::int64_t share = request.share
+                                 ? request.share->value
+                                 : std::max<std::int64_t>(1, request.ce->value * 1000 / worth);
+  const std::int64_t mib =
+      request.memory ? request.memory->value
+                     : std::max<std::int64_t>(1, share * device.facts.memory.value / 1000);
+  std::int64_t free = 1000;
+  std::int64_t mib_free = device.facts.memory.value;
+  for (const LeaseId id : device.leases) {
+    const LeaseBook& lease = leases_.at(id);
+    if (at && lease.ends_by <= *at) continue;
+    for (const Slice& slice : lease.slices) {
+      if (devices_.at(slice.device.value - 1).name != device.name) continue;
+      free -= slice.share.value;
+      mib_free -= slice.memory.value;
+    }
+  }
+  if (free < share || mib_free < mib) return 0;
+  return std::min(free / share, mib_free / mib);
+}
+
+// A member's slices are on devices of one type and one node, each on another: k devices with room
+// for s slices each serve m members of d slices where Σ min(s, m) ≥ m·d.
+bool Auditor::fits_somewhere(const TaskSpec& spec, std::optional<Instant> at,
+                             const std::set<std::string>& types) const {
+  const ResourceRequest& request = spec.request;
+  std::map<std::pair<NodeId, std::string>, std::vector<std::int64_t>> groups;
   for (const DeviceBook& device : devices_) {
+    const std::string& type = device.facts.type;
     if (!device.healthy || device.draining || marked_.count(device.node) != 0) continue;
-    if (!request.device_type.empty() && request.device_type != device.facts.type) continue;
+    if (!request.device_type.empty() && request.device_type != type) continue;
+    if (!types.empty() && types.count(type) == 0) continue;
     if (!request.device.empty() && request.device != device.name &&
         request.device != device.facts.uuid) {
       continue;
     }
-    const std::int64_t worth = device.facts.factors.of(request.work_class).value;
-    const std::int64_t share = request.share
-                                   ? request.share->value
-                                   : std::max<std::int64_t>(1, request.ce->value * 1000 / worth);
-    const std::int64_t mib =
-        request.memory ? request.memory->value
-                       : std::max<std::int64_t>(1, share * device.facts.memory.value / 1000);
-    std::int64_t used = 0;
-    std::int64_t mib_used = 0;
-    for (const LeaseId id : device.leases) {
-      const LeaseBook& lease = leases_.at(id);
-      if (at && lease.ends_by <= *at) continue;
-      for (const Slice& slice : lease.slices) {
-        if (devices_.at(slice.device.value - 1).name != device.name) continue;
-        used += slice.share.value;
-        mib_used += slice.memory.value;
-      }
-    }
-    if (used + share <= 1000 && mib_used + mib <= device.facts.memory.value) return true;
+    if (const std::int64_t slices = slices_on(device, spec, at); slices > 0)
+      groups[{device.node, type}].push_back(slices);
   }
-  return false;
+  std::int64_t members = 0;
+  for (const auto& [where, devices] : groups) {
+    std::int64_t here = 0;
+    for (bool more = true; more && members + here < spec.gang;) {
+      std::int64_t slices = 0;
+      for (const std::int64_t one : devices) slices += std::min(one, here + 1);
+      more = slices >= (here + 1) * request.devices;
+      here += more;
+    }
+    members += here;
+  }
+  return members >= spec.gang;
 }
 
 bool Auditor::is_on_marked(const std::string& device) const {
@@ -196,22 +305,29 @@ void Auditor::check_nothing_idles() {
     if (book.promise) return;
     if (book.stage == Stage::waiting) waiting.push_back(&book);
   }
-  std::sort(waiting.begin(), waiting.end(), [](const TaskBook* a, const TaskBook* b) {
-    return std::pair(a->arrival, a->id) < std::pair(b->arrival, b->id);
-  });
   static const std::set<std::string> whatever_fits{"any", "sjf"};
+  static const std::set<std::string> first_of_all{"fifo", "easy", "conservative", "priority"};
   // In a pool where nothing runs there is nothing to wait for but nodes that are marked. Else a
   // queue may keep room for its first without a promise.
   const bool all_idle = leases_.empty() && marked_.empty();
   for (const QueueSettings& queue : settings_.queues) {
-    const bool plans = whatever_fits.count(queue.discipline) == 0 && queue.discipline != "fifo";
-    if (!queue.closed && plans && !all_idle) return;
+    const bool known =
+        whatever_fits.count(queue.discipline) + first_of_all.count(queue.discipline) != 0;
+    if (!queue.closed && !known && !all_idle) return;
   }
+  const auto order = [&](const TaskBook* book) {
+    const bool by_level = queue_of(book->spec).discipline == "priority";
+    const bool spot = book->spec.purchase_model == PurchaseModel::spot;
+    const Instant came = book->arrival + (spot ? Duration::hours(24) : Duration{});
+    return std::tuple(by_level ? key_of(*book) : came.ms, book->arrival, book->id);
+  };
+  std::sort(waiting.begin(), waiting.end(),
+            [&](const TaskBook* a, const TaskBook* b) { return order(a) < order(b); });
   std::set<std::string> seen;  // queues kept in order: what comes after their first may wait
   for (const TaskBook* book : waiting) {
     const QueueSettings& queue = queue_of(book->spec);
     const bool any = all_idle || whatever_fits.count(queue.discipline) != 0;
-    if (queue.overdue || (!any && queue.discipline != "fifo")) continue;
+    if (queue.overdue || (!any && first_of_all.count(queue.discipline) == 0)) continue;
     // One that surely waits before its next try holds nobody back, nor one that only a marked node
     // could serve.
     if (book->unable_at && now_ < *book->unable_at + back_off_least) continue;
@@ -220,9 +336,8 @@ void Auditor::check_nothing_idles() {
     // How long it waits before its next try is not reckoned here. And one that has run keeps the
     // types of device that its tenant's quota allowed when it came.
     if (book->unable_at || book->epoch.value != 0) continue;
-    // Whether several slices fit together is not a matter of one device after the other; and CE
-    // that no single device has may be split over several.
-    if (book->spec.gang > 1 || book->spec.request.devices > 1 || book->spec.request.ce) continue;
+    // CE that no single device has may be split over several.
+    if (book->spec.request.ce) continue;
     if (fits_somewhere(book->spec, std::nullopt)) {
       fail(13, book->id.text() + " waits although there is room for it");
       return;

@@ -53,7 +53,7 @@ class Runner {
       LOAM_CHECK(audit());
     }
     LOAM_CHECK(close_group());
-    world_.check_nodes();
+    world_.check_notices();
     world_.check_replay();
     LOAM_CHECK(audit());
     return std::move(result_);

@@ -341,6 +341,7 @@ class SeedRun {
     }
     world_.auditor().check_drained();
     world_.check_nodes();
+    world_.check_notices();
     world_.check_replay();
     audit();
   }
@@ -443,6 +444,19 @@ std::string described(const Workload::NodePlan& node) {
   return text;
 }
 
+std::string described(const TenantSpec& tenant) {
+  const Quota& quota = tenant.quota;
+  std::string text = "\n  tenant " + tenant.name;
+  if (quota.ce) text += " quota_ce=" + to_text(*quota.ce);
+  if (quota.memory) text += " quota_memory=" + to_text(*quota.memory);
+  if (quota.devices) text += " quota_devices=" + to_text(*quota.devices);
+  if (quota.tasks) text += " quota_tasks=" + std::to_string(*quota.tasks);
+  if (!quota.cohort.empty()) text += " cohort=" + quota.cohort;
+  if (quota.borrow) text += " borrow=" + std::to_string(quota.borrow->value);
+  if (quota.lend) text += " lend=" + std::to_string(quota.lend->value);
+  return text;
+}
+
 std::string described(const QueueSettings& queue) {
   std::string text = "\n  queue " + queue.name + " " + queue.discipline +
                      " rank=" + std::to_string(queue.rank) +
@@ -465,6 +479,8 @@ std::string described(const TaskSpec& spec) {
                      " restarts=" + std::to_string(spec.restarts_max);
   if (!spec.queue.empty()) text += " queue=" + spec.queue;
   if (spec.service_class != "standard") text += " service_class=" + spec.service_class;
+  if (spec.purchase_model != PurchaseModel::on_demand)
+    text += std::string(" ") + boost::describe::enum_to_string(spec.purchase_model, "?");
   for (const std::string& word : spec.command) text += " " + word;
   return text;
 }
@@ -472,6 +488,7 @@ std::string described(const TaskSpec& spec) {
 std::string described(const Workload& plan) {
   std::string text;
   for (const QueueSettings& queue : plan.scheduling.queues) text += described(queue);
+  for (const Workload::TenantPlan& tenant : plan.tenants) text += described(tenant.spec);
   for (const Workload::NodePlan& node : plan.nodes) text += described(node);
   for (const Act& act : plan.acts) {
     text += "\n  at " + to_text(act.at) + " " + name_of(act.kind);

@@ -231,6 +231,47 @@ void plan_payments(Workload& plan, std::uint64_t seed, std::int64_t horizon_ms) 
   if (random.chance(300)) plan.acts.push_back({when(), ActKind::cancel, random.below(3), 0, {}});
 }
 
+// Cohorts with stock that idles, quotas in devices and bounds on what is lent and borrowed; alike.
+void plan_cohorts(Workload& plan, std::uint64_t seed) {
+  Random random(Random(seed ^ 0x636f'686f'7274'7300).next());
+  if (!random.chance(400)) return;
+  const std::size_t members = std::min<std::size_t>(plan.tenants.size(), random.between(2, 3));
+  const std::size_t first = random.below(plan.tenants.size() - members + 1);
+  const auto part = [&](std::int64_t most) { return BasisPoints{random.between(0, most)}; };
+  for (std::size_t i = 0; i < members; ++i) {
+    Quota& quota = plan.tenants[first + i].spec.quota;
+    quota.cohort = "lab";
+    quota.devices = MilliDevice{random.chance(300) ? 0 : random.between(0, 3'000)};
+    if (random.chance(300)) quota.borrow = part(20'000);
+    if (random.chance(300)) quota.lend = part(10'000);
+  }
+  if (random.chance(500)) return;
+  Workload::TenantPlan idle;  // runs nothing
+  idle.spec.name = "idle";
+  idle.spec.currency = plan.tenants.front().spec.currency;
+  idle.spec.credit_limit = Money::zero(idle.spec.currency);
+  idle.spec.quota.cohort = "lab";
+  idle.spec.quota.devices = MilliDevice{random.between(500, 4'000)};
+  idle.wallet = units(idle.spec.currency, 1);
+  plan.tenants.push_back(std::move(idle));
+}
+
+// Cards that sell spot, and tasks that buy it; alike.
+void plan_spot(Workload& plan, std::uint64_t seed) {
+  Random random(Random(seed ^ 0x7370'6f74'0000'0000).next());
+  if (!random.chance(500)) return;
+  for (RateCard& card : plan.cards) {
+    card.terms.spot.sold = true;
+    card.terms.spot.interrupted = static_cast<InterruptionRule>(random.below(3));
+  }
+  // The cards stay as they are: a paused task cannot come back where spot is no longer sold.
+  std::erase_if(plan.acts, [](const Act& act) { return act.kind == ActKind::publish_price; });
+  for (Act& act : plan.acts) {
+    if (act.kind != ActKind::submit || !random.chance(300)) continue;
+    act.spec.purchase_model = random.chance(800) ? PurchaseModel::spot : PurchaseModel::hybrid;
+  }
+}
+
 }  // namespace
 
 const char* name_of(ActKind kind) {
@@ -311,6 +352,8 @@ Workload workload_of(std::uint64_t seed) {
   }
   plan_commitments(plan, seed, horizon_ms);
   plan_payments(plan, seed, horizon_ms);
+  plan_cohorts(plan, seed);
+  plan_spot(plan, seed);
   std::stable_sort(plan.acts.begin(), plan.acts.end(),
                    [](const Act& a, const Act& b) { return a.at < b.at; });
   return plan;

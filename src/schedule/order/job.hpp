@@ -20,6 +20,9 @@ struct ReservationTag {
 };
 using ReservationId = Id<ReservationTag>;
 
+// Spot tasks rank so far below all service classes that any other may take their place.
+inline constexpr std::int64_t spot_levels_below = 1'000'000;
+
 // What does not change while a task lives.
 struct Job {
   TaskId id;

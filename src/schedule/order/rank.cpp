@@ -7,6 +7,10 @@
 namespace loam::schedule {
 namespace {
 
+// One that was sold as spot is tried as if it had come a day later, so that it comes after all
+// others that are in time, and yet not after all that are ever to come.
+constexpr Duration spot_comes_later = Duration::hours(24);
+
 constexpr double growth_max = 50;  // e^50: beyond any other factor, far below overflow
 
 double seconds(Duration duration) {
@@ -16,6 +20,12 @@ double seconds(Duration duration) {
 double length_s(const Job& job) {
   if (job.length) return seconds(*job.length);
   return job.limit ? seconds(*job.limit) : std::numeric_limits<double>::infinity();
+}
+
+// That of its service class, where it was put below all of them because it is spot.
+std::int64_t class_level(const Job& job) {
+  const bool below = job.preemptible && job.level < -spot_levels_below / 2;
+  return below ? job.level + spot_levels_below : job.level;
 }
 
 // How many of the steps its device time has passed.
@@ -58,18 +68,25 @@ Rank rank_of(const Scheduler& scheduler, const Shares& shares, const Standing& s
   Rank rank;
   rank.id = job.id;
   rank.arrival = job.arrival;
-  if (const auto plan = scheduler.plans().find(job.id); plan != scheduler.plans().end()) {
+  const auto plan = scheduler.plans().find(job.id);
+  const bool planned = plan != scheduler.plans().end();
+  // A promise counts among those that are tried as they came. It puts nobody before a task that
+  // pays for a higher level, and what is sold as spot before nobody at all.
+  const bool first = discipline.order == Order::fifo && !job.preemptible;
+  if (planned && (plan->second.leaving || first)) {
     rank.tier = plan->second.leaving ? Tier::place_cleared : Tier::promised;
   } else if (scheduler.is_overdue(standing, now)) {
     rank.tier = Tier::overdue;
     return rank;  // by arrival, whatever the order
   }
+  const Instant came = job.preemptible ? job.arrival + spot_comes_later : job.arrival;
   const double left_s = length_s(job) - seconds(standing.served_at(now));
   switch (discipline.order) {
     case Order::fifo:
+      rank.key = static_cast<double>(came.ms);
       break;
     case Order::priority:
-      rank.key = static_cast<double>(job.arrival.ms - job.level * discipline.ageing.ms);
+      rank.key = static_cast<double>(came.ms - class_level(job) * discipline.ageing.ms);
       if (discipline.ageing.ms == 0) rank.key = -static_cast<double>(job.level);
       break;
     case Order::drf:

@@ -24,7 +24,7 @@ class Search {
     if (more == 0) {
       if (tries_left_ == 0) return false;
       --tries_left_;
-      if (stage_.enough()) {
+      if (stage_.enough() && stage_.fair()) {
         best_ = chosen_;
         best_loss_ = loss;
       }
@@ -81,8 +81,9 @@ std::optional<std::vector<std::size_t>> greedy(const std::vector<std::size_t>& o
       }
     }
   }
+  const bool good = enough && stage.fair();
   for (auto i = taken.rbegin(); i != taken.rend(); ++i) stage.restore(*i);
-  if (!enough) return std::nullopt;
+  if (!good) return std::nullopt;
   return taken;
 }
 

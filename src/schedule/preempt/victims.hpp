@@ -27,6 +27,8 @@ class Stage {
   virtual void restore(std::size_t candidate) = 0;
   // Whether the one they leave for can run now. More removed never makes it worse.
   virtual bool enough() = 0;
+  // Whether exactly those that are removed now may leave; only asked where they are enough.
+  virtual bool fair() { return true; }
 };
 
 // Of all sets that suffice, the one whose highest level is lowest, then with the fewest tasks, then

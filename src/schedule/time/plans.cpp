@@ -17,9 +17,18 @@ void Plans::unclaim(TaskId task) {
   std::erase_if(claims_, [&](const Claim& claim) { return claim.task == task; });
 }
 
-std::optional<Plans::Conflict> Plans::delays(const Place& place, Instant ends) {
+bool Plans::is_planned(TaskId task) const {
+  return std::any_of(first_.begin(), first_.end(),
+                     [&](const First& first) { return first.task == task; });
+}
+
+void Plans::forget(TaskId task) {
+  std::erase_if(first_, [&](const First& first) { return first.task == task; });
+}
+
+std::optional<Plans::Conflict> Plans::delays(const Place& place, Instant ends, const Binds& binds) {
   for (First& first : first_) {
-    if (ends <= first.at) continue;
+    if (ends <= first.at || !binds(first.task)) continue;
     bool delays = first.then == nullptr || !first.then->holds(place);
     if (!delays && (touch(place, first.place) ||
                     near(place, first.place))) {  // elsewhere it takes nothing from the plan
@@ -33,11 +42,12 @@ std::optional<Plans::Conflict> Plans::delays(const Place& place, Instant ends) {
 }
 
 std::optional<Plans::Conflict> Plans::conflict(const Place& place, const Room& room, Instant ends,
-                                               bool preemptible) {
-  if (auto delayed = delays(place, ends)) return delayed;
+                                               bool preemptible, const Binds& binds) {
+  if (auto delayed = delays(place, ends, binds)) return delayed;
   for (const Claim& claim : claims_) {
     if (claim.from >= ends || (preemptible && claim.yields)) continue;
-    if (!touch(place, claim.place)) continue;
+    if (!touch(place, claim.place) && !near(place, claim.place)) continue;
+    if (claim.task.valid() && !binds(claim.task)) continue;
     // On the same device there may still be room for both.
     const auto both = room.copy();
     walk_ends(claim.from, [&](Instant, const Place& freed) {
@@ -46,24 +56,26 @@ std::optional<Plans::Conflict> Plans::conflict(const Place& place, const Room& r
     });
     both->take(place);
     if (!both->holds(claim.place)) {
-      return Conflict{claim.task, claim.reservation, room.kinds_of(claim.place)};
+      return Conflict{claim.task, claim.reservation, room.kinds_of(claim.place), true};
     }
   }
   return std::nullopt;
 }
 
 std::optional<Place> Plans::beside_claims(const Ask& ask, Kinds barred, const Room& room,
-                                          Instant ends, bool preemptible) const {
+                                          Instant ends, bool preemptible,
+                                          const Binds& binds) const {
   if (claims_.empty()) return std::nullopt;
   const auto beside = room.copy();
-  take_claims(*beside, Instant{std::numeric_limits<std::int64_t>::min()}, ends, preemptible);
+  take_claims(*beside, Instant{std::numeric_limits<std::int64_t>::min()}, ends, preemptible, binds);
   return beside->find(ask, barred);
 }
 
-void Plans::take_claims(Room& room, Instant from, Instant to, bool preemptible) const {
+void Plans::take_claims(Room& room, Instant from, Instant to, bool preemptible,
+                        const Binds& binds) const {
   for (const Claim& claim : claims_) {
-    if (claim.from < to && claim.to > from && !(preemptible && claim.yields))
-      room.take(claim.place);
+    if (claim.from >= to || claim.to <= from || (preemptible && claim.yields)) continue;
+    if (!claim.task.valid() || binds(claim.task)) room.take(claim.place);
   }
 }
 
@@ -180,7 +192,7 @@ Plans::Foresight Plans::plan_first(TaskId task, const Ask& ask, Kinds kinds, Ins
 
 std::optional<Plans::Start> Plans::earliest(const Ask& ask, Kinds barred,
                                             std::optional<Duration> lasts, Instant now,
-                                            const Room& room) const {
+                                            const Room& room, const Binds& binds) const {
   std::vector<std::pair<Instant, const Place*>> ends;
   walk_ends(Instant::never(), [&](Instant at, const Place& place) {
     ends.emplace_back(at, &place);
@@ -200,15 +212,17 @@ std::optional<Plans::Start> Plans::earliest(const Ask& ask, Kinds barred,
       then->give_back(*ends[ended].second);
     if (!then->find(ask, barred)) continue;
     const auto window = then->copy();
-    take_claims(*window, at, lasts ? at + *lasts : Instant::never(), false);
+    take_claims(*window, at, lasts ? at + *lasts : Instant::never(), false, binds);
     if (const auto place = window->find(ask, barred)) return Start{at, *place};
   }
   return std::nullopt;
 }
 
-Kinds Plans::planned() const {
+Kinds Plans::planned(const Binds& binds) const {
   Kinds kinds = 0;
-  for (const First& first : first_) kinds |= first.kinds;
+  for (const First& first : first_) {
+    if (binds(first.task)) kinds |= first.kinds;
+  }
   return kinds;
 }
 

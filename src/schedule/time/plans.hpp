@@ -38,17 +38,21 @@ class Plans {
   struct Conflict {
     TaskId task;
     ReservationId reservation;
-    Kinds kinds = 0;  // where the other one will be
+    Kinds kinds = 0;       // where the other one will be
+    bool claimed = false;  // its place is fixed: beside it there may be room
   };
+  // Whether the plan of that task is to be kept by the one that asks: its own is not, nor that of
+  // one that comes after it.
+  using Binds = std::function<bool(TaskId)>;
   // Whether a task at `place` from `now` until `ends` would delay a plan or sit on a claim.
   // `preemptible`: it may use what is reserved, until then.
   std::optional<Conflict> conflict(const Place& place, const Room& room, Instant ends,
-                                   bool preemptible);
+                                   bool preemptible, const Binds& binds);
   // The same of the first tasks' plans alone.
-  std::optional<Conflict> delays(const Place& place, Instant ends);
-  // Another place, beside all claims that begin before `ends`.
+  std::optional<Conflict> delays(const Place& place, Instant ends, const Binds& binds);
+  // Another place, beside all claims that bind and begin before `ends`.
   std::optional<Place> beside_claims(const Ask& ask, Kinds barred, const Room& room, Instant ends,
-                                     bool preemptible) const;
+                                     bool preemptible, const Binds& binds) const;
   // It starts: plans keep that in mind.
   void starts(TaskId task, const Place& place, Instant ends);
 
@@ -65,12 +69,15 @@ class Plans {
   // as a plan (EASY: its place may still change). `start` is set where it is planned.
   Foresight plan_first(TaskId task, const Ask& ask, Kinds kinds, Instant now, const Room& room,
                        std::optional<Start>& start);
-  // The earliest start that is beside all claims, for a task of length `lasts` (negative: unknown).
-  // Keeps nothing; claim() does.
+  // The earliest start that is beside all claims that bind, for a task of length `lasts` (none:
+  // unknown). Keeps nothing; claim() does.
   std::optional<Start> earliest(const Ask& ask, Kinds barred, std::optional<Duration> lasts,
-                                Instant now, const Room& room) const;
-  // The kinds for which a first task has been planned.
-  Kinds planned() const;
+                                Instant now, const Room& room, const Binds& binds) const;
+  // The kinds for which first tasks that bind have been planned.
+  Kinds planned(const Binds& binds) const;
+  bool is_planned(TaskId task) const;
+  // It is planned no more.
+  void forget(TaskId task);
 
  private:
   struct Running {
@@ -108,7 +115,8 @@ class Plans {
   // Calls `each` with the known ends up to `until`, in order, until it gives false.
   void walk_ends(Instant until, const std::function<bool(Instant, const Place&)>& each) const;
   // Takes from `room` what is claimed in [from, to).
-  void take_claims(Room& room, Instant from, Instant to, bool preemptible) const;
+  void take_claims(Room& room, Instant from, Instant to, bool preemptible,
+                   const Binds& binds) const;
 
   const Ends& ends_;
   const std::map<TaskId, Standing>& standings_;

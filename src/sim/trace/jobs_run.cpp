@@ -125,6 +125,7 @@ class JobsRun {
     limits.reasons = false;
     const schedule::Pass decided = scheduler_.pass(now_, room_, limits);
     idle_looks_ = decided.actions.empty() ? idle_looks_ + 1 : 0;
+    for (const TaskId task : decided.dropped) scheduler_.forget_promise(task);
     for (const schedule::Action& action : decided.actions) {
       if (const auto* started = std::get_if<schedule::Start>(&action)) {
         start(started->task, started->place);

@@ -50,7 +50,8 @@ class Story {
       ASSERT_LT(i, 1000) << "decides for ever";
       scheduler.tick(now);
       last = scheduler.pass(now, room);
-      if (last.actions.empty()) break;
+      for (const TaskId task : last.dropped) scheduler.forget_promise(task);
+      if (last.actions.empty() && last.dropped.empty()) break;
       const std::vector<Action> actions = last.actions;
       for (const Action& action : actions) carry_out(action);
     }

@@ -1,0 +1,100 @@
+// Walk, the part that keeps what was promised before: for whom a plan holds, and in which order.
+#include <algorithm>
+#include <tuple>
+
+#include "schedule/walk.hpp"
+
+namespace loam::schedule {
+
+// A plan holds for those who come after it: in a queue kept by level in its order; else what is
+// sold as spot gives way to all others, and what another queue promised to a higher level.
+bool Walk::binds(TaskId planned, const Turn& turn) const {
+  const Standing& other = scheduler_.standing(planned);
+  const Job& theirs = other.job;
+  const Job& ours = turn.standing->job;
+  if (theirs.id == ours.id) return false;
+  const bool by_level = scheduler_.queues()[ours.queue].discipline.order == Order::priority;
+  if (theirs.queue == ours.queue && by_level)
+    return rank_of(scheduler_, shares_, other, now_) < turn.rank;
+  if (theirs.preemptible != ours.preemptible) return !theirs.preemptible;
+  return theirs.queue == ours.queue || theirs.level >= ours.level;
+}
+
+// Conservative: what was promised stays promised, so each task finds the others' plans in place
+// when its own is looked for anew. But a plan whose time has passed is late, and what was to follow
+// it there is, too: those are made again, in order, and until then are kept from other queues only.
+// Kept in their own, each would wait for the others' places.
+void Walk::keep_claims(std::uint32_t queue) {
+  std::vector<const Place*> late;
+  const auto ours = [&](TaskId task, const Scheduler::Plan& plan) {
+    return scheduler_.standing(task).job.queue == queue && !plan.leaving;
+  };
+  for (const auto& [task, plan] : scheduler_.plans()) {
+    if (ours(task, plan) && plan.promise.at < now_) late.push_back(&plan.promise.place);
+  }
+  for (const auto& [task, plan] : scheduler_.plans()) {
+    const Place& place = plan.promise.place;
+    if (!ours(task, plan) || plan.promise.at < now_) continue;
+    const auto is_there = [&](const Place* other) { return touch(*other, place); };
+    const std::optional<Duration> lasts = lasts_if_started(scheduler_.standing(task), now_);
+    const Instant from = plan.promise.at;
+    plans_.claim(task, {}, from, lasts ? from + *lasts : Instant::never(), place, false);
+    if (std::any_of(late.begin(), late.end(), is_there)) {
+      provisional_.insert(task);
+    } else {
+      in_time_.insert(task);
+    }
+  }
+}
+
+// The plan of one that is not the first of its queue: it has no turn yet, but others keep to it.
+void Walk::keep_plan(const Turn& turn) {
+  const Job& job = turn.standing->job;
+  const Kinds wanted = kinds_for(turn);
+  if (wanted == 0) return;
+  if (auto place = find_for(turn, 0)) {
+    plans_.claim(job.id, {}, now_, ends_if_started(*turn.standing, now_), std::move(*place), false);
+    provisional_.insert(job.id);
+    return;
+  }
+  std::optional<Plans::Start> start;
+  static_cast<void>(plans_.plan_first(job.id, job.ask, wanted, now_, *room_, start));
+}
+
+void Walk::drop_provisional(std::uint32_t queue) {
+  std::erase_if(provisional_, [&](TaskId task) {
+    if (scheduler_.standing(task).job.queue != queue) return false;
+    plans_.unclaim(task);
+    return true;
+  });
+}
+
+// What one queue was promised no other takes, whichever is tried first; of several promises the
+// higher level's, then the earlier one, is kept first.
+void Walk::keep_promises() {
+  const auto& queues = scheduler_.queues();
+  for (std::uint32_t queue = 0; queue < queues.size(); ++queue) {
+    if (queues[queue].discipline.overtaking == Overtaking::conservative) keep_claims(queue);
+  }
+  if (queues.size() == 1) return;
+  std::vector<std::tuple<std::int64_t, Instant, TaskId>> promised;
+  for (const auto& [task, plan] : scheduler_.plans()) {
+    const Job& job = scheduler_.standing(task).job;
+    const bool easy = queues[job.queue].discipline.overtaking == Overtaking::easy;
+    if (!plan.leaving && easy) promised.emplace_back(-job.level, plan.promise.at, task);
+  }
+  std::sort(promised.begin(), promised.end());
+  for (const auto& [level, at, task] : promised) {
+    if (full()) break;
+    const Turn turn = turn_of(*scheduler_.lines().find(*scheduler_.line(task)));
+    const Scheduler::InOrder* lines = scheduler_.in_order(turn.line->queue);
+    blocked_ = 0;
+    if (lines != nullptr && lines->begin()->second->first == *turn.line) {
+      take_turn(turn);
+    } else {
+      keep_plan(turn);
+    }
+  }
+}
+
+}  // namespace loam::schedule
