@@ -498,7 +498,9 @@ bool Walk::plan(const Turn& turn, Kinds wanted) {
   const bool promised = known != scheduler_.plans().end();
   if (plans_.is_planned(job.id)) return true;           // before its queue was walked
   if ((plans_.planned(binding(turn)) & wanted) != 0) {  // behind another that has a plan
-    if (promised) pass_.dropped.push_back(job.id);
+    // Two queues may each have promised a start: neither takes back the other's.
+    const bool alone = scheduler_.queues().size() == 1;
+    if (promised && alone) pass_.dropped.push_back(job.id);
     return true;
   }
   std::optional<Plans::Start> start;
@@ -506,10 +508,7 @@ bool Walk::plan(const Turn& turn, Kinds wanted) {
   if (foresight == Plans::Foresight::later) return true;
   if (foresight != Plans::Foresight::planned) return false;
   const Discipline& discipline = scheduler_.queues()[job.queue].discipline;
-  bool news = !promised || start->at < known->second.promise.at;
-  // One of a higher level may have come before it: what it was promised is no longer true.
-  if (promised && discipline.order == Order::priority && known->second.promise.at > now_)
-    news = start->at != known->second.promise.at;
+  const bool news = !promised || start->at < known->second.promise.at;
   // Who is next by fair shares changes with every start and end: that is no promise to anyone.
   if (limits_.promises && news && discipline.order != Order::drf)
     pass_.actions.emplace_back(Promise{job.id, start->at, start->place});
