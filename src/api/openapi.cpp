@@ -77,6 +77,7 @@ struct Schemas {
   LOAM_CARD_SCHEMA(Discount)
   LOAM_CARD_SCHEMA(Tax)
   LOAM_CARD_SCHEMA(SpotTerms)
+  LOAM_CARD_SCHEMA(LostWork)
   LOAM_CARD_SCHEMA(ServiceRates)
   LOAM_CARD_SCHEMA(TokenPrice)
   LOAM_CARD_SCHEMA(TokenUseEntry)
