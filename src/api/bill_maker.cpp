@@ -143,6 +143,16 @@ void BillMaker::add(const InvoiceRecord& record) {
   for (const TaxLine& line : invoice.taxes) view.taxes.push_back(api::view_of(line));
   view.total = amount_text(invoice.total);
   invoices_.push_back(std::move(view));
+  if (invoice.rounding.is_zero()) return;
+  first_ = std::min(first_, record.issued_at);
+  adjusted_ += invoice.rounding;
+  AdjustmentView rounding;
+  rounding.kind = "rounding";
+  rounding.from = rounding.to = to_text(record.issued_at);
+  rounding.unit_price = rounding.ce_hours = "0";
+  rounding.list = rounding.net = amount_text(invoice.rounding);
+  rounding.invoice = invoice.id.text();
+  adjustments_.emplace_back(record.issued_at, std::move(rounding));
 }
 
 void BillMaker::add(const CreditNoteRecord& record) {

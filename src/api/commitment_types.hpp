@@ -13,7 +13,7 @@ namespace loam::api {
 // What is charged or given back besides usage.
 struct AdjustmentView {
   std::string kind;  // fee, covered, credit, prompt_tokens, cached_tokens, generated_tokens,
-                     // token_income, credit_note
+                     // token_income, credit_note, rounding
   std::string from;
   std::string to;
   std::string commitment;  // of a fee
@@ -31,6 +31,9 @@ struct AdjustmentView {
   std::string net;      // below zero: given back
   std::string invoice;  // that it is on, or that a credit note gives back of; empty: none yet
   std::string note;     // credit_note: its id
+
+  // Of a document, not of what was used: has no project, and is exported with its document.
+  bool of_document() const { return kind == "credit_note" || kind == "rounding"; }
 };
 BOOST_DESCRIBE_STRUCT(AdjustmentView, (),
                       (kind, from, to, commitment, lease, project, environment, model,

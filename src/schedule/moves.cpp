@@ -129,7 +129,7 @@ class MoveSearch {
     if (best_ && best_->loss <= plan.loss) return;
     // A move within the node would not have been needed, or frees what the demand takes only
     // after it: it is let be.
-    for (const Move& move : plan.moves) {
+    for (const UnitMove& move : plan.moves) {
       if (move.to.hosts.front().node.value == node) return;
     }
     plan.place = std::move(*place);
@@ -206,7 +206,7 @@ std::optional<UnitPlacement> Mover::make_room(const Demand& demand, std::int64_t
     return std::nullopt;
   }
   failed_at_.erase(failed);
-  for (const Move& move : found->moves) {
+  for (const UnitMove& move : found->moves) {
     std::vector<Resident>& from = by_node_[move.from.hosts.front().node.value];
     const auto at = std::find_if(from.begin(), from.end(), [&](const Resident& resident) {
       return resident.id == move.resident;

@@ -20,16 +20,16 @@ struct Resident {
   UnitPlacement place;
 };
 
-struct Move {
+struct UnitMove {
   std::uint64_t resident = 0;
   UnitPlacement from;
   UnitPlacement to;
 };
 
 struct MovePlan {
-  std::vector<Move> moves;  // in the order in which they can be made
-  UnitPlacement place;      // of the demand, once they are made
-  double loss = 0;          // of the policy's value of the nodes touched; 0 where it has none
+  std::vector<UnitMove> moves;  // in the order in which they can be made
+  UnitPlacement place;          // of the demand, once they are made
+  double loss = 0;              // of the policy's value of the nodes touched; 0 where it has none
 };
 
 struct MoveOptions {

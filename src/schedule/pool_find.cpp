@@ -104,9 +104,9 @@ double Pool::Inside::cost_of(const Shape& shape, const NodeView& view, double be
   return scorer->cost(view, after, taken, before, value);
 }
 
-Rank Pool::Inside::rank_of(const NodeView& view, std::int64_t worth, double cost) const {
+PlaceRank Pool::Inside::rank_of(const NodeView& view, std::int64_t worth, double cost) const {
   constexpr double fine = 1e6;
-  Rank rank;
+  PlaceRank rank;
   rank.worth = worth;
   rank.score =
       coarse ? scorer->published(cost) : static_cast<std::int64_t>(std::llround(cost * fine));
@@ -134,8 +134,8 @@ void take_slot(std::vector<DeviceSlot>& slots, std::size_t place, std::int32_t m
 
 }  // namespace
 
-std::optional<Rank> Pool::Inside::choose_one(Shape& shape, const NodeView& view, double before,
-                                             std::vector<std::uint32_t>& chosen) {
+std::optional<PlaceRank> Pool::Inside::choose_one(Shape& shape, const NodeView& view, double before,
+                                                  std::vector<std::uint32_t>& chosen) {
   const DeviceChoice way = scorer->choice();
   std::optional<Option> best;
   std::uint32_t best_at = 0;
@@ -164,8 +164,9 @@ std::optional<Rank> Pool::Inside::choose_one(Shape& shape, const NodeView& view,
 }
 
 // Several slices go onto devices of one kind, the fullest that hold them.
-std::optional<Rank> Pool::Inside::choose_several(Shape& shape, const NodeView& view, double before,
-                                                 std::vector<std::uint32_t>& chosen) {
+std::optional<PlaceRank> Pool::Inside::choose_several(Shape& shape, const NodeView& view,
+                                                      double before,
+                                                      std::vector<std::uint32_t>& chosen) {
   const auto wanted = static_cast<std::size_t>(shape.demand.devices);
   const bool emptiest = scorer->choice() == DeviceChoice::emptiest;
   std::optional<Option> best;
@@ -204,8 +205,9 @@ std::optional<Rank> Pool::Inside::choose_several(Shape& shape, const NodeView& v
   return rank_of(view, best->worth, best->cost);
 }
 
-std::optional<Rank> Pool::Inside::choose(Shape& shape, std::uint32_t site, const NodeView& view,
-                                         double value_before, std::vector<std::uint32_t>& chosen) {
+std::optional<PlaceRank> Pool::Inside::choose(Shape& shape, std::uint32_t site,
+                                              const NodeView& view, double value_before,
+                                              std::vector<std::uint32_t>& chosen) {
   const Demand& demand = shape.demand;
   if (demand.cpu.value > view.cpu_milli || demand.host_memory.value > view.memory_mib)
     return std::nullopt;
@@ -348,7 +350,7 @@ std::optional<Pool::Inside::Best> Pool::Inside::drawn(Shape& shape, const Touche
       if (touched.contains(id)) continue;
       // Worth first, then the draw.
       const auto luck = static_cast<std::int64_t>(draw(options.placement.seed, changes, id) >> 1);
-      const Rank drawn_rank{rank->worth, luck, 0};
+      const PlaceRank drawn_rank{rank->worth, luck, 0};
       if (!best || drawn_rank < best->rank) best = Best{drawn_rank, id};
     }
   }

@@ -69,16 +69,16 @@ struct OpenSlot {
 };
 
 // How good a place is; less is better.
-struct Rank {
+struct PlaceRank {
   std::int64_t worth = 0;
   std::int64_t score = 0;
   std::int64_t remaining = 0;
 
-  friend auto operator<=>(const Rank&, const Rank&) = default;
+  friend auto operator<=>(const PlaceRank&, const PlaceRank&) = default;
 };
 
 struct Candidate {
-  Rank rank;
+  PlaceRank rank;
   StateRef state;
 };
 
@@ -111,7 +111,7 @@ struct Pool::Inside {
   // --- decisions (pool_find.cpp)
   using Touched = std::set<std::uint64_t>;  // nodes to pass over
   struct Best {
-    Rank rank;
+    PlaceRank rank;
     std::uint64_t node = 0;
   };
   std::optional<UnitPlacement> find(const Demand& demand);
@@ -122,8 +122,8 @@ struct Pool::Inside {
   const KindNeed& need(Shape& shape, KindIndex kind);
   bool has_room(const Shape& shape, const DeviceSlot& slot, const KindNeed& need) const;
   // The rank of the best choice of devices in a state, and their places in view.slots.
-  std::optional<Rank> choose(Shape& shape, std::uint32_t site, const NodeView& view,
-                             double value_before, std::vector<std::uint32_t>& chosen);
+  std::optional<PlaceRank> choose(Shape& shape, std::uint32_t site, const NodeView& view,
+                                  double value_before, std::vector<std::uint32_t>& chosen);
   std::optional<UnitPlacement> place_on(Shape& shape, std::uint64_t node_id, std::uint32_t site,
                                         std::int64_t cpu_milli, std::int64_t memory_mib,
                                         const std::vector<OpenSlot>& slots);
@@ -170,12 +170,12 @@ struct Pool::Inside {
     std::int64_t worth = 0;
     double cost = 0;
   };
-  std::optional<Rank> choose_one(Shape& shape, const NodeView& view, double before,
-                                 std::vector<std::uint32_t>& chosen);
-  std::optional<Rank> choose_several(Shape& shape, const NodeView& view, double before,
-                                     std::vector<std::uint32_t>& chosen);
+  std::optional<PlaceRank> choose_one(Shape& shape, const NodeView& view, double before,
+                                      std::vector<std::uint32_t>& chosen);
+  std::optional<PlaceRank> choose_several(Shape& shape, const NodeView& view, double before,
+                                          std::vector<std::uint32_t>& chosen);
   double cost_of(const Shape& shape, const NodeView& view, double before, std::int64_t milli);
-  Rank rank_of(const NodeView& view, std::int64_t worth, double cost) const;
+  PlaceRank rank_of(const NodeView& view, std::int64_t worth, double cost) const;
   void bring_up_to_date(Shape& shape);
   bool push(Shape& shape, StateRef ref);  // true: it was scored
   void take_all(Shape& shape);

@@ -317,6 +317,8 @@ SchedulerImage Scheduler::image() const {
   SchedulerImage image;
   image.standings.reserve(standings_.size());
   for (const auto& [task, standing] : standings_) image.standings.push_back(standing);
+  std::sort(image.standings.begin(), image.standings.end(),
+            [](const Standing& a, const Standing& b) { return a.job.id < b.job.id; });
   for (const auto& [task, plan] : plans_)
     image.plans.push_back({task, plan.promise.at, plan.promise.place, plan.leaving});
   for (const Learned& learned : learned_) {

@@ -201,7 +201,7 @@ class Scheduler {
   // --- Views
   // --------------------------------------------------------------------------------------
 
-  const std::map<TaskId, Standing>& standings() const { return standings_; }
+  const Standings& standings() const { return standings_; }
   const Standing& standing(TaskId task) const { return standings_.at(task); }
   const Lines& lines() const { return lines_; }
   const std::vector<QueueSpec>& queues() const { return queues_; }
@@ -257,7 +257,7 @@ class Scheduler {
   std::vector<Learned> learned_;  // by queue
   Quotas quotas_;
   Shares shares_;
-  std::map<TaskId, Standing> standings_;
+  Standings standings_;
   std::map<TaskId, const Line*> line_of_task_;  // of waiting tasks
   Lines lines_;
   std::vector<InOrder> in_order_;  // by queue

@@ -59,6 +59,7 @@ const std::string& state_of(const api::BillLine& line) {
 
 std::string of_what(const api::AdjustmentView& each) {
   if (each.kind == "credit_note") return each.note + " of " + each.invoice;
+  if (each.kind == "rounding") return each.invoice;
   const bool tokens = each.kind.ends_with("_tokens") || each.kind == "token_income";
   return tokens ? each.model : each.commitment + each.lease;
 }
@@ -66,7 +67,7 @@ std::string of_what(const api::AdjustmentView& each) {
 std::string quantity_of(const api::AdjustmentView& each) {
   if (each.kind.ends_with("_tokens") || each.kind == "token_income")
     return std::to_string(each.tokens) + " tokens";
-  return each.kind == "credit" || each.kind == "credit_note" ? "" : each.ce_hours;
+  return each.kind == "credit" || each.of_document() ? "" : each.ce_hours;
 }
 
 // Fees of commitments, what they cover and what else was given back: the total counts them.

@@ -137,7 +137,7 @@ Result<std::vector<billing::FocusRow>> focus_adjustments(
     LOAM_TRY(fees, fees_of(commitments, each.bill.tenant));
     Int128 covered = 0;
     for (const api::AdjustmentView& adjustment : each.bill.adjustments) {
-      if (adjustment.kind == "credit_note") continue;
+      if (adjustment.of_document()) continue;
       LOAM_TRY(net, Money::parse(adjustment.net, currency));
       LOAM_TRY(from, parse_instant(adjustment.from));
       LOAM_TRY(to, parse_instant(adjustment.to));

@@ -79,7 +79,7 @@ Result<std::vector<billing::CostRow>> cost_rows(const std::vector<BucketBill>& b
       row.who.project = adjustment.project;
       row.who.environment = adjustment.environment;
       row.who.model = adjustment.model;
-      if (adjustment.kind == "credit_note") {
+      if (adjustment.of_document()) {
         row.who.project = row.who.environment = "(none)";
       } else {
         LOAM_TRY(model, model_of(adjustment.purchase_model));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/time.hpp"
@@ -88,6 +89,9 @@ struct Standing {
 BOOST_DESCRIBE_STRUCT(Standing, (),
                       (job, state, served, on_devices, since, owed, saved_at, place, overdue,
                        stopping, stops_by, started_before, preempted_at, failures, not_before))
+
+// Looked up for every task that a pass tries; nothing depends on the order within.
+using Standings = std::unordered_map<TaskId, Standing>;
 
 inline Instant Standing::ends_by() const {
   if (stopping) return stops_by;

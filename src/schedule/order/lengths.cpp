@@ -54,6 +54,8 @@ std::vector<double> uniform_prior(const std::vector<double>& edges) {
 Hazard::Hazard(std::vector<double> edges, std::vector<double> prior, double trust)
     : edges_(std::move(edges)), prior_(std::move(prior)), trust_(trust) {
   LOAM_ASSERT(prior_.size() >= 1 && edges_.size() == prior_.size() + 1);
+  for (std::size_t k = 0; k < prior_.size(); ++k)
+    middles_.push_back(std::sqrt(edges_[k] * edges_[k + 1]));
   ended_.assign(prior_.size(), 0);
   reached_.assign(prior_.size(), 0);
   learn({});
@@ -103,7 +105,7 @@ double Hazard::quantile(double p) const {
 
 double Hazard::gittins(double age, double scale) const {
   std::size_t first = 0;
-  const auto value = [&](std::size_t k) { return scale * std::sqrt(edges_[k] * edges_[k + 1]); };
+  const auto value = [&](std::size_t k) { return scale * middles_[k]; };
   while (first < prior_.size() && value(first) <= age) ++first;
   if (first == prior_.size()) return 0;
   const double all = survival_[first];

@@ -49,6 +49,7 @@ class Hazard {
   std::size_t bin_of(double value) const;
 
   std::vector<double> edges_;
+  std::vector<double> middles_;  // the bins' geometric midpoints
   std::vector<double> prior_;
   double trust_;
   std::vector<double> ended_;     // tasks that ended in each bin

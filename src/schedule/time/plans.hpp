@@ -25,7 +25,7 @@ class Plans {
 
   // `ends`: when running tasks end, those of which it is known; `standings`: where they are. Both
   // must outlive it. `ends_max`: how many ends a plan looks ahead.
-  Plans(const Ends& ends, const std::map<TaskId, Standing>& standings, std::size_t ends_max)
+  Plans(const Ends& ends, const Standings& standings, std::size_t ends_max)
       : ends_(ends), standings_(standings), ends_max_(ends_max) {}
 
   // It is a victim: its place is free already.
@@ -119,7 +119,7 @@ class Plans {
                    const Binds& binds) const;
 
   const Ends& ends_;
-  const std::map<TaskId, Standing>& standings_;
+  const Standings& standings_;
   std::size_t ends_max_;
   std::set<TaskId> gone_;
   std::multimap<Instant, Running> started_;  // in this pass, by end

@@ -36,7 +36,7 @@ TEST(Moves, OneResidentGoesWhereItFitsAndTheLargeOneStarts) {
   const auto plan = plan_moves(pool, residents, share(1000));
   ASSERT_TRUE(plan.has_value());
   ASSERT_EQ(plan->moves.size(), 1u);
-  for (const Move& move : plan->moves) {
+  for (const UnitMove& move : plan->moves) {
     pool.give_back(move.from);
     pool.take(move.to);
   }
@@ -89,7 +89,7 @@ TEST(Moves, EveryPlanCanBeCarriedOut) {
     if (!plan) continue;
     ++planned;
     ASSERT_LE(plan->moves.size(), 2u);
-    for (const Move& move : plan->moves) {
+    for (const UnitMove& move : plan->moves) {
       ASSERT_NE(move.from.hosts[0].node, move.to.hosts[0].node);
       pool.give_back(move.from);
       pool.take(move.to);
