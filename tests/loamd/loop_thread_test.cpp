@@ -8,7 +8,7 @@
 #include <future>
 
 #include "billing/accounts.hpp"
-#include "engine/queries.hpp"
+#include "engine/terms.hpp"
 
 namespace loam::daemon {
 namespace {

@@ -90,7 +90,7 @@ BOOST_DESCRIBE_STRUCT(Standing, (),
                       (job, state, served, on_devices, since, owed, saved_at, place, overdue,
                        stopping, stops_by, started_before, preempted_at, failures, not_before))
 
-// Looked up for every task that a pass tries; nothing depends on the order within.
+// house-allow unordered: looked up for every task that a pass tries; an image is sorted
 using Standings = std::unordered_map<TaskId, Standing>;
 
 inline Instant Standing::ends_by() const {
