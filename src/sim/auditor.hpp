@@ -192,7 +192,6 @@ class Auditor {
   std::int64_t slices_on(const DeviceBook& device, const TaskSpec& spec,
                          std::optional<Instant> at) const;
   bool fits_plan(const TaskBook& book) const;
-  bool quota_allows(const TaskBook& book) const;
   bool goes_before(const TaskBook& started, const TaskBook& planned) const;
   std::int64_t key_of(const TaskBook& book) const;
   std::optional<Instant> still_to_come(Instant start) const;
