@@ -68,7 +68,9 @@ class Carrier {
 
   bool operator()(const schedule::Preempt& preempt) {
     const State& state = draft_.state();
-    if (preempt.task.valid() && !on_one_node_each(preempt.place)) return false;
+    // Nobody is stopped for one that could not start then: it would be stopped for it again.
+    if (preempt.task.valid() && !could_start(state.tasks.at(preempt.task), preempt.place))
+      return false;
     Duration longest;
     for (const TaskId id : preempt.victims) {
       const Task& victim = state.tasks.at(id);
@@ -103,9 +105,8 @@ class Carrier {
     return true;
   }
 
-  // Sets aside what a dearer card or device than at submission costs more; false: there is not so
-  // much left.
-  bool hold_more(const Task& task, const schedule::Place& places, const RateCard& card) {
+  // What there costs more than is set aside, with a dearer card or device than at submission.
+  Money more_to_hold(const Task& task, const schedule::Place& places, const RateCard& card) const {
     const State& state = draft_.state();
     const Tenant& tenant = state.tenant(task.tenant);
     const Duration rest = task.spec->limit - task.run_time;
@@ -115,29 +116,55 @@ class Carrier {
       needed += most_it_costs(state, draft_.now(), tenant, *task.spec,
                               billing::billable_ce(unit.ce, unit.memory, card), rest);
     }
-    if (needed <= task.held) return true;
-    const Money more = needed - task.held;
-    const auto spent = spent_.try_emplace(tenant.id, Money::zero(tenant.spec.currency)).first;
-    if (more > available(state, tenant.id) - spent->second) return false;
-    spent->second += more;
-    draft_.add(TransactionPosted{
-        billing::hold(TransactionId{draft_.next().transaction++}, tenant.id, task.id, more)});
-    return true;
+    return needed > task.held ? needed - task.held : Money::zero(tenant.spec.currency);
+  }
+
+  // What must be set aside to start it there; nothing: its budget or its wallet does not allow it.
+  std::optional<Money> price_of_start(const Task& task, const schedule::Place& places) const {
+    const State& state = draft_.state();
+    const Tenant& tenant = state.tenant(task.tenant);
+    if (state.budgets.holds_back(tenant.id, task.spec->attribution, draft_.now())) return {};
+    const Money more = more_to_hold(task, places, card_of(tenant));
+    const auto spent = spent_.find(tenant.id);
+    Money left = available(state, tenant.id);
+    if (spent != spent_.end()) left = left - spent->second;
+    if (!more.is_zero() && more > left) return {};
+    return more;
+  }
+
+  const RateCard& card_of(const Tenant& tenant) const {
+    const billing::PriceTable* table = draft_.state().rates.at(tenant.spec.currency, draft_.now());
+    LOAM_ASSERT(table != nullptr);  // there was one at submission
+    return table->card();
+  }
+
+  bool could_start(const Task& task, schedule::Place places) const {
+    if (!on_one_node_each(places)) return false;
+    take_off_surplus_of(task, places);
+    return price_of_start(task, places).has_value();
+  }
+
+  // One that asks for CE gets no more of several devices together than it asked for.
+  static void take_off_surplus_of(const Task& task, schedule::Place& places) {
+    const ResourceRequest& request = task.spec->request;
+    for (schedule::UnitPlacement& place : places) {
+      if (request.ce && request.devices == 1 && place.slices.size() > 1)
+        take_off_surplus(*request.ce, place);
+    }
   }
 
   bool grant(const Task& task, schedule::Place places) {
     if (!on_one_node_each(places)) return false;
     const State& state = draft_.state();
     const Tenant& tenant = state.tenant(task.tenant);
-    if (state.budgets.holds_back(tenant.id, task.spec->attribution, draft_.now())) return false;
-    const billing::PriceTable* table = state.rates.at(tenant.spec.currency, draft_.now());
-    LOAM_ASSERT(table != nullptr);  // there was one at submission
-    const ResourceRequest& request = task.spec->request;
-    for (schedule::UnitPlacement& place : places) {
-      if (request.ce && request.devices == 1 && place.slices.size() > 1)
-        take_off_surplus(*request.ce, place);
+    take_off_surplus_of(task, places);
+    const std::optional<Money> more = price_of_start(task, places);
+    if (!more) return false;
+    if (!more->is_zero()) {
+      spent_.try_emplace(tenant.id, Money::zero(tenant.spec.currency)).first->second += *more;
+      draft_.add(TransactionPosted{
+          billing::hold(TransactionId{draft_.next().transaction++}, tenant.id, task.id, *more)});
     }
-    if (!hold_more(task, places, table->card())) return false;
     std::int64_t rank = 0;
     for (const schedule::UnitPlacement& place : places) {
       const Bought unit = bought({place});
@@ -153,7 +180,7 @@ class Carrier {
       granted.cpu = place.hosts.front().cpu;
       granted.host_memory = place.hosts.front().memory;
       granted.ce = unit.ce;
-      granted.billable_ce = billing::billable_ce(unit.ce, unit.memory, table->card());
+      granted.billable_ce = billing::billable_ce(unit.ce, unit.memory, card_of(tenant));
       draft_.add(std::move(granted));
     }
     draft_.subject(task.id.text());

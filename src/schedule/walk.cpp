@@ -110,6 +110,12 @@ void Walk::wait(const Turn& turn, Wait why) {
   if (limits_.reasons) pass_.waits.emplace_back(turn.line, why);
 }
 
+void Walk::drop_promise(TaskId task) {
+  const auto dropped = pass_.dropped.begin();
+  if (std::find(dropped, pass_.dropped.end(), task) == pass_.dropped.end())
+    pass_.dropped.push_back(task);
+}
+
 void Walk::decide_start(const Standing& standing, Place place) {
   const Job& job = standing.job;
   room_->take(place);
@@ -172,10 +178,14 @@ bool Walk::is_clearing(const Place& place) const {
 void Walk::lock() {
   for (const auto& [task, plan] : scheduler_.plans()) {
     if (!plan.leaving || !is_clearing(plan.promise.place)) continue;
-    // Neither the place nor the quota that victims leave is for anybody else.
-    room_->take(plan.promise.place);
-    const Job& job = scheduler_.standing(task).job;
-    quotas_.charge(job.tenant, job.takes);
+    // Neither the place nor the quota that victims leave is for anybody else, and others' plans
+    // reckon with when it will be free again.
+    const Place& place = plan.promise.place;
+    const Standing& standing = scheduler_.standing(task);
+    const Instant from = real_.holds(place) ? now_ : std::max(now_, plan.promise.at);
+    room_->take(place);
+    plans_.starts(task, place, ends_if_started(standing, from));
+    quotas_.charge(standing.job.tenant, standing.job.takes);
   }
   for (const auto& [id, reservation] : scheduler_.reservations()) {
     if (reservation.to <= now_) continue;
@@ -339,14 +349,13 @@ Walk::Outcome Walk::take_turn(const Turn& turn) {
     return Outcome::waits;
   }
   const Job& job = turn.standing->job;
-  if (turn.rank.tier == Tier::place_cleared &&
-      is_clearing(scheduler_.plans().at(job.id).promise.place)) {
-    return start_cleared(turn);
-  }
+  if (has_place_cleared(turn)) return start_cleared(turn);
   if (const auto shortfall = quotas_.check(job.tenant, job.takes, job.limit)) {
     // What is the tenant's own comes back from those who borrowed it.
     if (shortfall->kind == Shortfall::Kind::lent && preempt_for(turn, true))
       return Outcome::decided;
+    // Nothing is kept free for what its tenant may not have.
+    if (scheduler_.plans().count(job.id) != 0) drop_promise(job.id);
     Wait why;
     why.code = WaitCode::quota_exceeded;
     why.shortfall = *shortfall;
@@ -364,13 +373,18 @@ Walk::Outcome Walk::take_turn(const Turn& turn) {
   return start_or_plan(turn, wanted);
 }
 
+bool Walk::has_place_cleared(const Turn& turn) const {
+  return turn.rank.tier == Tier::place_cleared &&
+         is_clearing(scheduler_.plans().at(turn.standing->job.id).promise.place);
+}
+
 Walk::Outcome Walk::start_cleared(const Turn& turn) {
   const Place& place = scheduler_.plans().at(turn.standing->job.id).promise.place;
-  if (real_.holds(place)) {
+  if (real_.holds(place)) {  // lock() took it, and its quota
     const Job& job = turn.standing->job;
-    free_up(place);  // lock() took both
-    quotas_.release(job.tenant, job.takes);
-    decide_start(*turn.standing, place);
+    shares_.charge(job.tenant, job.project, job.takes, now_);
+    started_.insert(job.id);
+    pass_.actions.emplace_back(Start{job.id, place});
     return Outcome::decided;
   }
   Wait why;
@@ -500,7 +514,7 @@ bool Walk::plan(const Turn& turn, Kinds wanted) {
   if ((plans_.planned(binding(turn)) & wanted) != 0) {  // behind another that has a plan
     // Two queues may each have promised a start: neither takes back the other's.
     const bool alone = scheduler_.queues().size() == 1;
-    if (promised && alone) pass_.dropped.push_back(job.id);
+    if (promised && alone) drop_promise(job.id);
     return true;
   }
   std::optional<Plans::Start> start;

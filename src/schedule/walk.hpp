@@ -54,6 +54,7 @@ class Walk {
   void free_up(const Place& place);
   bool full() const { return pass_.actions.size() >= limits_.actions_max; }
   void wait(const Turn& turn, Wait why);
+  void drop_promise(TaskId task);
   void decide_start(const Standing& standing, Place place);
   void decide_preempt(const Standing* standing, ReservationId reservation,
                       const std::vector<TaskId>& victims, Place place);
@@ -83,6 +84,8 @@ class Walk {
   bool advance(Turn& turn) const;
   Outcome take_turn(const Turn& turn);
   std::optional<Wait> hindrance(const Turn& turn) const;
+  // Of a waiting one, whether victims left or are leaving for it.
+  bool has_place_cleared(const Turn& turn) const;
   Outcome start_cleared(const Turn& turn);
   Outcome start_reserved(const Turn& turn);
   Outcome start_in_time(const Turn& turn);
@@ -103,6 +106,7 @@ class Walk {
   void refill_queue(std::uint32_t queue);
   void choose(std::uint32_t queue, Refill& refill);
   void replace(Refill& refill);
+  bool clear_by_refill(const Turn& turn, Place place, std::vector<const Standing*>& victims);
 
   // Victims for one that does not fit, or whose quota is lent out.
   bool preempt_for(const Turn& turn, bool reclaim);

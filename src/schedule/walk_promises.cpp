@@ -6,15 +6,17 @@
 
 namespace loam::schedule {
 
-// A plan holds for those who come after it: in a queue kept by level in its order; else what is
-// sold as spot gives way to all others, and what another queue promised to a higher level.
+// A plan holds for those who come after it: in a queue kept by level in its order, and among what
+// is sold as spot there; else spot gives way to all others, and what another queue promised to a
+// higher level.
 bool Walk::binds(TaskId planned, const Turn& turn) const {
   const Standing& other = scheduler_.standing(planned);
   const Job& theirs = other.job;
   const Job& ours = turn.standing->job;
   if (theirs.id == ours.id) return false;
+  const bool both_spot = theirs.preemptible && ours.preemptible;
   const bool by_level = scheduler_.queues()[ours.queue].discipline.order == Order::priority;
-  if (theirs.queue == ours.queue && by_level)
+  if (theirs.queue == ours.queue && (by_level || both_spot))
     return rank_of(scheduler_, shares_, other, now_) < turn.rank;
   if (theirs.preemptible != ours.preemptible) return !theirs.preemptible;
   return theirs.queue == ours.queue || theirs.level >= ours.level;

@@ -57,6 +57,10 @@ void Walk::choose(std::uint32_t queue, Refill& refill) {
     const Job& job = turn.standing->job;
     const bool runs = turn.line == nullptr;
     std::optional<Wait> why = runs ? std::nullopt : hindrance(turn);
+    if (!why && !runs && has_place_cleared(turn)) {  // `empty` is without it, as `room_` is
+      if (start_cleared(turn) == Outcome::decided && advance(turn)) turns.push(turn);
+      continue;
+    }
     if (!why) {
       const auto shortfall = refill.quotas.check(job.tenant, job.takes, job.limit);
       if (shortfall) why = Wait{WaitCode::quota_exceeded, {}, {}, {}, *shortfall};
@@ -112,28 +116,52 @@ void Walk::replace(Refill& refill) {
       wait(turn, why);
     }
   }
-  std::vector<TaskId> victims;
-  for (const Standing* victim : refill.victims) {
+  std::erase_if(refill.victims, [&](const Standing* victim) {
     const Job& job = victim->job;
-    if (refill.then->holds(victim->place) && !quotas.check(job.tenant, job.takes, job.limit)) {
-      refill.then->take(victim->place);
-      quotas.charge(job.tenant, job.takes);
-      continue;
-    }
-    victims.push_back(job.id);
-    free_up(victim->place);
-  }
-  if (!victims.empty()) decide_preempt(nullptr, {}, victims, {});
+    if (!refill.then->holds(victim->place)) return false;
+    if (quotas.check(job.tenant, job.takes, job.limit)) return false;
+    refill.then->take(victim->place);
+    quotas.charge(job.tenant, job.takes);
+    return true;
+  });
   for (auto& [turn, place] : starts) {
-    if (full()) break;
-    if (room_->holds(place)) {
+    if (full()) return;
+    const Job& job = turn->standing->job;
+    if (room_->holds(place) && !quotas_.check(job.tenant, job.takes, job.limit)) {
       decide_start(*turn->standing, std::move(place));
-    } else {
+    } else if (!clear_by_refill(*turn, std::move(place), refill.victims)) {
       Wait why;
       why.code = WaitCode::victims_leaving;
       wait(*turn, why);
     }
   }
+  std::vector<TaskId> rest;
+  for (const Standing* victim : refill.victims) {
+    rest.push_back(victim->job.id);
+    free_up(victim->place);
+  }
+  if (!rest.empty() && !full()) decide_preempt(nullptr, {}, rest, {});
+}
+
+// Those in its way leave, and what they leave is kept for it: once they are gone, others may be
+// planned otherwise, and the place would go to one of those who left, and so on.
+bool Walk::clear_by_refill(const Turn& turn, Place place, std::vector<const Standing*>& victims) {
+  const Job& job = turn.standing->job;
+  std::vector<TaskId> tasks;
+  std::erase_if(victims, [&](const Standing* victim) {
+    const TenantId tenant = victim->job.tenant;
+    const bool holds_quota = tenant == job.tenant || quotas_.same_cohort(tenant, job.tenant);
+    if (!holds_quota && !touch(victim->place, place) && !near(victim->place, place)) return false;
+    tasks.push_back(victim->job.id);
+    free_up(victim->place);
+    return true;
+  });
+  if (!room_->holds(place)) {
+    if (!tasks.empty()) decide_preempt(nullptr, {}, tasks, {});
+    return false;
+  }
+  decide_preempt(turn.standing, {}, tasks, std::move(place));
+  return true;
 }
 
 }  // namespace loam::schedule

@@ -78,6 +78,7 @@ class Auditor {
     Duration rounds;  // run in ended rounds, each its longest member
     Duration round;   // of this round's ended members, the longest
     std::optional<TaskPromised> promise;
+    std::size_t promised_at = 0;       // of the promise, among all records
     std::optional<Instant> unable_at;  // its last start failed then: it waits before the next
     bool may_overrun = false;  // its stop took longer than the hold reckoned, or prices rose
   };
@@ -191,7 +192,8 @@ class Auditor {
                       const std::set<std::string>& types = {}) const;
   std::int64_t slices_on(const DeviceBook& device, const TaskSpec& spec,
                          std::optional<Instant> at) const;
-  bool fits_plan(const TaskBook& book) const;
+  bool fits_as_promised(const TaskBook& book) const;
+  bool is_overtaken(const TaskBook& book) const;
   bool goes_before(const TaskBook& started, const TaskBook& planned) const;
   std::int64_t key_of(const TaskBook& book) const;
   std::optional<Instant> still_to_come(Instant start) const;

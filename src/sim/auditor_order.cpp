@@ -78,6 +78,7 @@ void Auditor::on(const Record&, const TaskPromised& event) {
   if (event.members.size() != static_cast<std::size_t>(book->spec.gang))
     fail(2, event.task.text() + " is promised a place for some of its members");
   book->promise = event;
+  book->promised_at = records_;
   if (!event.leaving) return;
   check_victims(*book);
   victims_.clear();  // the next one asks for its own
@@ -140,56 +141,68 @@ std::optional<Instant> Auditor::still_to_come(Instant start) const {
   return start > now_ ? std::optional(start) : std::nullopt;
 }
 
-// Whether it fits when it was promised to. A tenant with a quota may be kept to some types of
-// device: those of the promise.
-bool Auditor::fits_plan(const TaskBook& book) const {
+// Whether it fits when it was promised to, on devices of the types that were promised.
+bool Auditor::fits_as_promised(const TaskBook& book) const {
   std::set<std::string> types;
-  if (!(tenants_.at(book.tenant.value - 1).spec.quota == Quota{})) {
-    for (const PromisedMember& member : book.promise->members) {
-      for (const PromisedSlice& slice : member.slices)
-        types.insert(devices_.at(slice.device.value - 1).facts.type);
-    }
+  for (const PromisedMember& member : book.promise->members) {
+    for (const PromisedSlice& slice : member.slices)
+      types.insert(devices_.at(slice.device.value - 1).facts.type);
   }
   return fits_somewhere(book.spec, still_to_come(book.promise->start), types);
 }
 
-// Promises that can be kept, by the limits of what runs; of tasks of one slice whose tenant has no
-// quota. Those of gangs and of tenants with a quota are delayed in one of some hundred pools, which
-// is a known fault of the scheduler.
+// A later promise to one that goes before it, on devices that it was promised, too, takes the
+// place.
+bool Auditor::is_overtaken(const TaskBook& book) const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& entry) {
+    const TaskBook& other = entry.second;
+    if (!other.promise || other.promised_at <= book.promised_at || !goes_before(other, book))
+      return false;
+    for (const PromisedMember& member : book.promise->members) {
+      for (const PromisedSlice& slice : member.slices) {
+        if (is_at(*other.promise, slice.device)) return true;
+      }
+    }
+    return false;
+  });
+}
+
+// Promises that can be kept, by the limits of what runs, and that no other has overtaken.
 std::vector<TaskId> Auditor::plans_that_hold() const {
   std::vector<TaskId> found;
   for (const auto& [id, book] : tasks_) {
     if (book.stage != Stage::waiting || !book.promise || book.promise->leaving) continue;
     if (book.promise->start < now_) continue;  // what runs beyond its limit has delayed it already
-    if (!(tenants_.at(book.tenant.value - 1).spec.quota == Quota{})) continue;
-    if (book.spec.gang > 1 || book.spec.request.devices > 1) continue;
-    if (fits_plan(book)) found.push_back(id);
+    if (fits_as_promised(book) && !is_overtaken(book)) found.push_back(id);
   }
   return found;
 }
 
-// What a queue kept by level tries it after: each `ageing` that it has waited counts as a level,
-// and spot as if it had come a day later.
+// What its queue tries it after: by arrival, spot as if it had come a day later; in a queue kept by
+// level each `ageing` that it has waited counts as a level.
 std::int64_t Auditor::key_of(const TaskBook& book) const {
   const QueueSettings& queue = queue_of(book.spec);
   const Duration ageing = queue.ageing.value_or(Duration::minutes(30));
   const bool spot = book.spec.purchase_model == PurchaseModel::spot;
+  const Instant came = book.arrival + (spot ? Duration::hours(24) : Duration{});
+  if (queue.discipline != "priority") return came.ms;
   if (ageing.ms == 0) return -level_of(book.spec);
   const std::int64_t level = spot ? level_of(book.spec) + 1'000'000 : level_of(book.spec);
-  return (book.arrival + (spot ? Duration::hours(24) : Duration{})).ms - level * ageing.ms;
+  return came.ms - level * ageing.ms;
 }
 
-// A promise holds against those who come after it: spot's against spot alone, in a queue kept by
-// level against those that are tried later, in another queue against those of no higher level.
+// A promise holds against those who come after it: spot's against spot alone, there and in a queue
+// kept by level against those that are tried later, in another queue against those of no higher
+// level.
 bool Auditor::goes_before(const TaskBook& started, const TaskBook& planned) const {
   const QueueSettings& queue = queue_of(started.spec);
   const bool same_queue = queue.name == queue_of(planned.spec).name;
-  if (same_queue && queue.discipline == "priority") {
+  const bool ours = started.spec.purchase_model == PurchaseModel::spot;
+  const bool theirs = planned.spec.purchase_model == PurchaseModel::spot;
+  if (same_queue && (queue.discipline == "priority" || (ours && theirs))) {
     return std::tuple(key_of(started), started.arrival, started.id) <
            std::tuple(key_of(planned), planned.arrival, planned.id);
   }
-  const bool ours = started.spec.purchase_model == PurchaseModel::spot;
-  const bool theirs = planned.spec.purchase_model == PurchaseModel::spot;
   if (ours != theirs) return theirs;
   return !same_queue && level_of(started.spec) > level_of(planned.spec);
 }
@@ -208,7 +221,8 @@ void Auditor::check_plans_kept(TaskId started, const TaskBook& book) {
                          [&](const Slice& slice) { return is_at(*other.promise, slice.device); });
     });
     if (!near) continue;
-    if (!fits_plan(other)) {
+    // On devices of any type: the promise may move to another that its tenant's quota allows.
+    if (!fits_somewhere(other.spec, still_to_come(other.promise->start))) {
       fail(5, started.text() + " delays " + kept.text() + ", which was promised " +
                   to_text(other.promise->start));
     }

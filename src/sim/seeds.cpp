@@ -6,11 +6,13 @@
 #include <boost/describe/enum_to_string.hpp>
 #include <csignal>
 #include <cstdio>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <optional>
 
 #include "base/random.hpp"
+#include "domain/event_codec.hpp"
 #include "engine/queries.hpp"
 #include "sim/audited_world.hpp"
 #include "sim/workload.hpp"
@@ -50,6 +52,7 @@ class SeedRun {
   SeedRun(std::uint64_t seed, const Workload& plan)
       : seed_(seed), plan_(plan), world_(start, Random(~seed).next()) {
     world_.on_record([this](const Record& record) {
+      remember(record);
       const auto* accepted = std::get_if<TaskAccepted>(&record.event);
       if (accepted == nullptr) return;
       const auto [known, fresh] = tasks_.try_emplace(accepted->spec->name, accepted->task);
@@ -79,7 +82,28 @@ class SeedRun {
 
   std::size_t batches() const { return world_.batches(); }
 
+  // What happened last, an event a line; money apart, which follows from the rest.
+  std::string last_records() const {
+    std::string text;
+    for (const Record& record : last_) {
+      const EncodedEvent event = encode(record.event);
+      text += "\n  " + std::to_string(record.sequence) + " " + to_text(record.at) + " " +
+              event.type + " " + event.payload;
+    }
+    return text;
+  }
+
  private:
+  void remember(const Record& record) {
+    constexpr std::size_t remembered_max = 40;
+    if (std::holds_alternative<TransactionPosted>(record.event) ||
+        std::holds_alternative<UsageRated>(record.event)) {
+      return;
+    }
+    if (last_.size() == remembered_max) last_.pop_front();
+    last_.push_back(record);
+  }
+
   void fail(const std::string& what) {
     if (!failure_.empty()) return;
     const std::string doing =
@@ -366,18 +390,21 @@ class SeedRun {
   std::map<std::string, const Act*> sent_;
   std::multimap<Instant, const Act*> unanswered_;
   std::set<DeviceId> lost_;
+  std::deque<Record> last_;
   std::string failure_;
 };
 
 struct PlanRun {
   Result<SeedReport> report;
   std::size_t batches;
+  std::string last_records;  // where a rule broke
 };
 
 PlanRun run_plan(std::uint64_t seed, const Workload& plan) {
   SeedRun run(seed, plan);
   Result<SeedReport> report = run.run();
-  return {std::move(report), run.batches()};
+  std::string last = report ? std::string() : run.last_records();
+  return {std::move(report), run.batches(), std::move(last)};
 }
 
 // A workload that breaks a rule, and what was needed to find it.
@@ -522,10 +549,10 @@ Result<SeedReport> run_seed(std::uint64_t seed) {
                                   "stopped after " +
                                       std::to_string(least.runs) + " runs ("
                                 : "the shortest workload found that breaks a rule (";
-  return Error{
-      ErrorKind::internal,
-      first.error().message + "\n" + found + least.failure + "):" + described(least.plan) + "\n",
-      repeat_with(seed)};
+  return Error{ErrorKind::internal,
+               first.error().message + "\n" + found + least.failure + "):" + described(least.plan) +
+                   "\nwhat happened last in it:" + run_plan(seed, least.plan).last_records + "\n",
+               repeat_with(seed)};
 }
 
 std::string to_text(const SeedsSummary& summary) {
