@@ -143,33 +143,28 @@ void BillMaker::add(const InvoiceRecord& record) {
   for (const TaxLine& line : invoice.taxes) view.taxes.push_back(api::view_of(line));
   view.total = amount_text(invoice.total);
   invoices_.push_back(std::move(view));
-  if (invoice.rounding.is_zero()) return;
-  first_ = std::min(first_, record.issued_at);
-  adjusted_ += invoice.rounding;
-  AdjustmentView rounding;
-  rounding.kind = "rounding";
-  rounding.from = rounding.to = to_text(record.issued_at);
-  rounding.unit_price = rounding.ce_hours = "0";
-  rounding.list = rounding.net = amount_text(invoice.rounding);
-  rounding.invoice = invoice.id.text();
-  adjustments_.emplace_back(record.issued_at, std::move(rounding));
+  if (!invoice.rounding.is_zero())
+    adjust("rounding", record.issued_at, invoice.rounding, invoice.id);
+}
+
+AdjustmentView& BillMaker::adjust(const char* kind, Instant at, Money net, InvoiceId invoice) {
+  first_ = std::min(first_, at);
+  adjusted_ += net;
+  AdjustmentView view;
+  view.kind = kind;
+  view.from = view.to = to_text(at);
+  view.unit_price = view.ce_hours = "0";
+  view.list = view.net = amount_text(net);
+  view.invoice = invoice.text();
+  return adjustments_.emplace_back(at, std::move(view)).second;
 }
 
 void BillMaker::add(const CreditNoteRecord& record) {
   if (!period_.contains(record.issued_at)) return;
   const CreditNote& note = record.note;
-  first_ = std::min(first_, record.issued_at);
-  adjusted_ -= note.net;
   for (const TaxLine& line : note.taxes)
     tax({line.name, line.parts_per_million}, -note.net, -line.amount);
-  AdjustmentView view;
-  view.kind = "credit_note";
-  view.from = view.to = to_text(record.issued_at);
-  view.unit_price = view.ce_hours = "0";
-  view.list = view.net = amount_text(-note.net);
-  view.invoice = note.invoice.text();
-  view.note = note.id.text();
-  adjustments_.emplace_back(record.issued_at, std::move(view));
+  adjust("credit_note", record.issued_at, -note.net, note.invoice).note = note.id.text();
   credit_notes_.push_back(api::view_of(record, tenant_));
 }
 

@@ -87,6 +87,8 @@ class BillMaker {
 
   void tax(RateCardId card, Money net);
   void tax(const Tax& by, Money base, Money amount);
+  // What a document charges or gives back.
+  AdjustmentView& adjust(const char* kind, Instant at, Money net, InvoiceId invoice);
   static AdjustmentView view_of(const AdjustmentRecord& record, InvoiceId invoice);
   static BillLine line_of(const Price& price, const Line& sum);
   static void describe(BillLine& line, const TaskRecord& record);

@@ -87,6 +87,22 @@ Result<std::string> credit_note_json(Call& call, const std::string& id_text) {
   return to_json(view_of(notes.front(), owner));
 }
 
+// Into a wallet, or out of it.
+template <class Move>
+void move_money(const CallPtr& call) {
+  const auto tenant = call->tenant(call->parameter("name"));
+  if (!tenant) return call->fail(tenant.error());
+  const auto command = [&]() -> Result<Move> {
+    LOAM_TRY(request, body_of<TopUpRequest>(*call));
+    LOAM_TRY(amount, amount_of(request, tenant->currency));
+    return Move{tenant->id, amount, request.note};
+  }();
+  if (!command) return call->fail(command.error());
+  call->post(*command, [call, id = tenant->id](const std::string&) -> Result<std::string> {
+    return tenant_json(call->backend(), id);
+  });
+}
+
 }  // namespace
 
 void list_tenants(const CallPtr& call) {
@@ -146,31 +162,11 @@ void change_tenant(const CallPtr& call) {
 }
 
 void top_up(const CallPtr& call) {
-  const auto tenant = call->tenant(call->parameter("name"));
-  if (!tenant) return call->fail(tenant.error());
-  const auto command = [&]() -> Result<TopUp> {
-    LOAM_TRY(request, body_of<TopUpRequest>(*call));
-    LOAM_TRY(amount, amount_of(request, tenant->currency));
-    return TopUp{tenant->id, amount, request.note};
-  }();
-  if (!command) return call->fail(command.error());
-  call->post(*command, [call, id = tenant->id](const std::string&) -> Result<std::string> {
-    return tenant_json(call->backend(), id);
-  });
+  move_money<TopUp>(call);
 }
 
 void pay_out(const CallPtr& call) {
-  const auto tenant = call->tenant(call->parameter("name"));
-  if (!tenant) return call->fail(tenant.error());
-  const auto command = [&]() -> Result<PayOut> {
-    LOAM_TRY(request, body_of<TopUpRequest>(*call));
-    LOAM_TRY(amount, amount_of(request, tenant->currency));
-    return PayOut{tenant->id, amount, request.note};
-  }();
-  if (!command) return call->fail(command.error());
-  call->post(*command, [call, id = tenant->id](const std::string&) -> Result<std::string> {
-    return tenant_json(call->backend(), id);
-  });
+  move_money<PayOut>(call);
 }
 
 void reverse_transaction(const CallPtr& call) {

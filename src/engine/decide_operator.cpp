@@ -202,14 +202,22 @@ Decision decide_on(const State& state, Instant now, const SetScheduling& asked) 
   return draft.done();
 }
 
+namespace {
+
+// `what`: in or out.
+std::optional<Reject> check_payment(Money amount, Currency currency, const char* what) {
+  if (amount.currency() == currency && !amount.is_negative() && !amount.is_zero()) return {};
+  return Reject{RejectCode::invalid_argument, to_text(amount) + " cannot be paid " + what,
+                "give more than zero " + std::string(currency.code())};
+}
+
+}  // namespace
+
 Decision decide_on(const State& state, Instant now, const TopUp& asked) {
   if (!known(state, asked.tenant)) return Draft::rejected(no_such_tenant(asked.tenant));
   const Currency currency = state.tenant(asked.tenant).spec.currency;
-  if (asked.amount.currency() != currency || asked.amount.is_negative() || asked.amount.is_zero()) {
-    return Draft::rejected({RejectCode::invalid_argument,
-                            to_text(asked.amount) + " cannot be paid in",
-                            "give more than zero " + std::string(currency.code())});
-  }
+  if (const auto reject = check_payment(asked.amount, currency, "in"))
+    return Draft::rejected(*reject);
   Draft draft(state, now);
   const TransactionId id{draft.next().transaction++};
   draft.add(TransactionPosted{billing::top_up(id, asked.tenant, asked.amount, asked.note)});
@@ -221,11 +229,8 @@ Decision decide_on(const State& state, Instant now, const PayOut& asked) {
   if (!known(state, asked.tenant)) return Draft::rejected(no_such_tenant(asked.tenant));
   const Tenant& tenant = state.tenant(asked.tenant);
   const Currency currency = tenant.spec.currency;
-  if (asked.amount.currency() != currency || asked.amount.is_negative() || asked.amount.is_zero()) {
-    return Draft::rejected({RejectCode::invalid_argument,
-                            to_text(asked.amount) + " cannot be paid out",
-                            "give more than zero " + std::string(currency.code())});
-  }
+  if (const auto reject = check_payment(asked.amount, currency, "out"))
+    return Draft::rejected(*reject);
   const Money wallet = state.accounts.balance(billing::wallet_of(tenant.id, currency));
   if (asked.amount > wallet) {
     return Draft::rejected({RejectCode::insufficient_funds,

@@ -9,22 +9,12 @@
 #include <map>
 #include <tuple>
 
+#include "app/gateway/usage_fields.hpp"
+
 namespace loam::serving {
 namespace {
 
 namespace json = boost::json;
-
-std::string text_of(const json::object& line, std::string_view name) {
-  const json::value* value = line.if_contains(name);
-  return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
-}
-
-std::optional<std::int64_t> count_of(const json::object& line, std::string_view name) {
-  const json::value* value = line.if_contains(name);
-  const std::int64_t* number = value == nullptr ? nullptr : value->if_int64();
-  if (number == nullptr || *number < 0) return std::nullopt;
-  return *number;
-}
 
 struct Line {
   api::TokenUseEntry use;

@@ -8,30 +8,24 @@
 #include <optional>
 
 #include "app/gateway/instance_host.hpp"
+#include "app/gateway/usage_fields.hpp"
 
 namespace loam::serving {
 namespace {
 
 namespace json = boost::json;
 
-std::string text_of(const json::object& line, std::string_view name) {
-  const json::value* value = line.if_contains(name);
-  return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
-}
-
-std::uint64_t count_of(const json::object& line, std::string_view name) {
-  const json::value* value = line.if_contains(name);
-  const std::int64_t* number = value == nullptr ? nullptr : value->if_int64();
-  return number == nullptr || *number < 0 ? 0 : static_cast<std::uint64_t>(*number);
+std::uint64_t sum_of(const json::object& line, std::string_view name) {
+  return static_cast<std::uint64_t>(count_of(line, name).value_or(0));
 }
 
 TokenUsage usage_of(const json::object& line) {
   TokenUsage usage;
-  usage.prompt_tokens = static_cast<std::uint32_t>(count_of(line, "prompt_tokens"));
-  usage.cached_tokens = static_cast<std::uint32_t>(count_of(line, "cached_tokens"));
-  usage.generated_tokens = static_cast<std::uint32_t>(count_of(line, "generated_tokens"));
-  usage.recomputed_tokens = static_cast<std::uint32_t>(count_of(line, "recomputed_tokens"));
-  usage.engine_time_us = count_of(line, "engine_time_us");
+  usage.prompt_tokens = static_cast<std::uint32_t>(sum_of(line, "prompt_tokens"));
+  usage.cached_tokens = static_cast<std::uint32_t>(sum_of(line, "cached_tokens"));
+  usage.generated_tokens = static_cast<std::uint32_t>(sum_of(line, "generated_tokens"));
+  usage.recomputed_tokens = static_cast<std::uint32_t>(sum_of(line, "recomputed_tokens"));
+  usage.engine_time_us = sum_of(line, "engine_time_us");
   return usage;
 }
 
@@ -145,9 +139,9 @@ Result<Recovery> recover_usage(const Config& config,
     const json::value* settled = line->if_contains("settled");
     of.settled = settled == nullptr || !settled->is_bool() || settled->get_bool();
     of.usage += usage_of(*line);
-    of.usage.prompt_tokens += static_cast<std::uint32_t>(count_of(*line, "wasted_prompt_tokens"));
+    of.usage.prompt_tokens += static_cast<std::uint32_t>(sum_of(*line, "wasted_prompt_tokens"));
     of.usage.generated_tokens +=
-        static_cast<std::uint32_t>(count_of(*line, "wasted_generated_tokens"));
+        static_cast<std::uint32_t>(sum_of(*line, "wasted_generated_tokens"));
   });
   for (const auto& [request, of] : spent) {
     const auto written = known.find(request);
