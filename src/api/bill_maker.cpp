@@ -18,19 +18,19 @@ std::string word(Enum value) {
 }  // namespace
 
 void InvoiceFinder::add(const InvoiceRecord& record) {
-  spans_[record.invoice.id] = {record.invoice.to, record.usage_upto, record.sequence};
+  spans_[record.invoice.id] = {record.invoice.months_to, record.usage_upto, record.sequence};
 }
 
 InvoiceId InvoiceFinder::of(const UsageRecord& record) const {
   for (const auto& [id, span] : spans_) {
-    if (!(span.usage_upto < record.id) && record.from < span.to) return id;
+    if (!(span.usage_upto < record.id) && record.month_end <= span.months_to) return id;
   }
   return {};
 }
 
 InvoiceId InvoiceFinder::of(const AdjustmentRecord& record) const {
   for (const auto& [id, span] : spans_) {
-    if (record.sequence < span.sequence && record.from < span.to) return id;
+    if (record.sequence < span.sequence && record.line.month_end <= span.months_to) return id;
   }
   return {};
 }
@@ -44,10 +44,11 @@ bool BillMaker::Price::operator<(const Price& other) const {
   return mine == theirs ? window < other.window : mine < theirs;
 }
 
-BillMaker::BillMaker(std::string tenant, Currency currency, billing::Period period,
-                     const CardTaxes& taxes)
+BillMaker::BillMaker(std::string tenant, Currency currency, std::string billing_zone,
+                     billing::Period period, const CardTaxes& taxes)
     : tenant_(std::move(tenant)),
       currency_(currency),
+      billing_zone_(std::move(billing_zone)),
       period_(period),
       card_taxes_(taxes),
       adjusted_(Money::zero(currency)) {}
@@ -179,6 +180,7 @@ AdjustmentView BillMaker::view_of(const AdjustmentRecord& record, InvoiceId invo
   view.project = key.project;
   view.environment = key.environment;
   view.model = key.model;
+  view.model_version = key.model_version;
   view.purchase_model = word(key.purchase_model);
   view.tariff = word(key.tariff);
   view.window = key.window;
@@ -232,6 +234,8 @@ void BillMaker::describe(BillLine& line, const TaskRecord& record) {
   line.project = record.spec.attribution.project;
   line.environment = record.spec.attribution.environment;
   line.model = record.spec.attribution.model;
+  line.model_version = record.spec.attribution.model_version;
+  line.group = record.spec.group;
   line.tags = record.spec.attribution.tags;
   line.state = word(record.state);
   line.outcome = word(record.outcome);
@@ -241,6 +245,7 @@ BillView BillMaker::view(std::optional<Instant> from, Instant to) const {
   BillView view;
   view.tenant = tenant_;
   view.currency = std::string(currency_.code());
+  view.billing_zone = billing_zone_;
   view.from = to_text(from ? *from : std::min(first_, to));
   view.to = to_text(to);
   Money list = Money::zero(currency_);

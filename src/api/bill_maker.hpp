@@ -27,7 +27,7 @@ class InvoiceFinder {
 
  private:
   struct Span {
-    Instant to;
+    Instant months_to;
     UsageId usage_upto;
     std::uint64_t sequence = 0;
   };
@@ -37,7 +37,8 @@ class InvoiceFinder {
 class BillMaker {
  public:
   // Of [period.from, period.to). `taxes` must outlive it.
-  BillMaker(std::string tenant, Currency currency, billing::Period period, const CardTaxes& taxes);
+  BillMaker(std::string tenant, Currency currency, std::string billing_zone, billing::Period period,
+            const CardTaxes& taxes);
 
   // What lies in the period of each; the rest is not this bill's.
   void add(const UsageRecord& record, Isolation isolation, InvoiceId invoice);
@@ -95,6 +96,7 @@ class BillMaker {
 
   std::string tenant_;
   Currency currency_;
+  std::string billing_zone_;
   billing::Period period_;
   const CardTaxes& card_taxes_;
   Instant first_ = Instant::never();

@@ -459,9 +459,8 @@ Result<InvoiceView> Client::invoice(const std::string& id) {
   return core_->get<InvoiceView>("/v1/invoices/" + part);
 }
 
-Result<InvoiceView> Client::issue_invoice(const std::string& tenant, const std::string& key) {
-  return core_->write<InvoiceView>(Method::post, "/v1/invoices", to_json(InvoiceRequest{tenant}),
-                                   key);
+Result<InvoiceView> Client::issue_invoice(const InvoiceRequest& request, const std::string& key) {
+  return core_->write<InvoiceView>(Method::post, "/v1/invoices", to_json(request), key);
 }
 
 Result<CreditNoteView> Client::credit_note(const std::string& id) {

@@ -135,7 +135,7 @@ class Client {
                          const std::string& bucket, const std::string& zone);
   Result<InvoiceList> invoices(const std::string& tenant = {}, const std::string& after = {});
   Result<InvoiceView> invoice(const std::string& id);
-  Result<InvoiceView> issue_invoice(const std::string& tenant, const std::string& key = {});
+  Result<InvoiceView> issue_invoice(const InvoiceRequest& request, const std::string& key = {});
   Result<CreditNoteView> credit_note(const std::string& id);
   Result<CreditNoteView> credit_invoice(const std::string& id, const CreditRequest& request,
                                         const std::string& key = {});

@@ -21,6 +21,7 @@ struct AdjustmentView {
   std::string project;
   std::string environment;
   std::string model;
+  std::string model_version;
   std::string purchase_model;
   std::string tariff;
   std::string window;
@@ -37,8 +38,8 @@ struct AdjustmentView {
 };
 BOOST_DESCRIBE_STRUCT(AdjustmentView, (),
                       (kind, from, to, commitment, lease, project, environment, model,
-                       purchase_model, tariff, window, unit_price, ce_hours, tokens, list, net,
-                       invoice, note))
+                       model_version, purchase_model, tariff, window, unit_price, ce_hours, tokens,
+                       list, net, invoice, note))
 
 // POST /v1/token-usage: what a gateway counted, since its last report.
 struct TokenUseEntry {
@@ -82,7 +83,7 @@ struct CommitmentRequest {
   std::optional<std::string> anchor;  // periods begin on its day of the month; default: `from`
   std::string project = "default";
   std::string environment = "default";
-  std::string model;
+  std::string model;  // "name", or "name@version"
 };
 BOOST_DESCRIBE_STRUCT(CommitmentRequest, (),
                       (tenant, ce, period, from, until, anchor, project, environment, model))
@@ -117,11 +118,12 @@ struct CommitmentView {
   std::string project;
   std::string environment;
   std::string model;
+  std::string model_version;
   std::vector<CommitmentFeeView> fees;
 };
 BOOST_DESCRIBE_STRUCT(CommitmentView, (),
                       (id, tenant, currency, state, ce, period, from, to, unit_price, project,
-                       environment, model, fees))
+                       environment, model, model_version, fees))
 
 struct CommitmentList {
   std::vector<CommitmentView> commitments;  // by id

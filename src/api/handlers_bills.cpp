@@ -72,9 +72,13 @@ Result<std::vector<BillMaker>> makers_of(Backend& backend, const TenantRef& tena
                                          const std::vector<billing::Period>& periods,
                                          const CardTaxes& taxes) {
   std::vector<BillMaker> makers;
+  std::string zone;
+  backend.read([&](const engine::State& state, Instant) {
+    zone = state.tenant(tenant.id).spec.billing_zone;
+  });
   makers.reserve(periods.size());
   for (const billing::Period& period : periods)
-    makers.emplace_back(tenant.name, tenant.currency, period, taxes);
+    makers.emplace_back(tenant.name, tenant.currency, zone, period, taxes);
   // Those that meet [from, to], both included.
   const auto each_between = [&](Instant from, Instant to, const auto& give) {
     auto at = std::upper_bound(

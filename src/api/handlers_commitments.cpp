@@ -3,6 +3,7 @@
 
 #include "api/handlers.hpp"
 #include "base/assert.hpp"
+#include "billing/attribution.hpp"
 #include "billing/calendar.hpp"
 
 namespace loam::api::handlers {
@@ -37,6 +38,7 @@ CommitmentView view_of(const engine::State& state, Instant now, const Commitment
   view.project = commitment.attribution.project;
   view.environment = commitment.attribution.environment;
   view.model = commitment.attribution.model;
+  view.model_version = commitment.attribution.model_version;
   std::int64_t index = 0;
   for (const CommitmentFee& fee : terms.fees) {
     view.fees.push_back({to_text(fee.from), to_text(fee.to), fee.days, fee.days_of_period,
@@ -83,7 +85,7 @@ Result<BuyCommitment> order_of(Call& call, const CommitmentRequest& request) {
   order.anchor = anchor;
   order.attribution.project = request.project;
   order.attribution.environment = request.environment;
-  order.attribution.model = request.model;
+  LOAM_CHECK(billing::take_model(request.model, order.attribution));
   return order;
 }
 

@@ -246,9 +246,18 @@ void issue_invoice(const CallPtr& call) {
   if (!request) return call->fail(request.error());
   const auto tenant = call->tenant(request->tenant);
   if (!tenant) return call->fail(tenant.error());
+  IssueInvoice command{tenant->id, {}};
+  if (request->month) {
+    billing::Zone zone;
+    call->backend().read([&](const engine::State& state, Instant) {
+      zone = state.zones.at(state.tenant(tenant->id).spec.billing_zone);
+    });
+    const auto month = billing::parse_month(zone, *request->month);
+    if (!month) return call->fail(month.error());
+    command.to = month->to;
+  }
   call->post(
-      IssueInvoice{tenant->id},
-      [call](const std::string& subject) { return invoice_json(*call, subject); },
+      command, [call](const std::string& subject) { return invoice_json(*call, subject); },
       [](const std::string& subject) { return "/v1/invoices/" + subject; });
 }
 

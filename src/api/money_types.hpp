@@ -67,6 +67,8 @@ struct BillLine {
   std::string project;
   std::string environment;
   std::string model;
+  std::string model_version;
+  std::string group;
   std::string state;
   std::string outcome;    // none until finished
   std::string ce;         // billable
@@ -89,10 +91,10 @@ struct BillLine {
   std::map<std::string, std::string> tags;
 };
 BOOST_DESCRIBE_STRUCT(BillLine, (),
-                      (task, name, project, environment, model, state, outcome, ce, used_from,
-                       used_to, run_ms, billed_ms, units_ms, tasks, unit_price, discount_percent,
-                       list, discount, net, purchase_model, tariff, window, isolation, invoice,
-                       tags))
+                      (task, name, project, environment, model, model_version, group, state,
+                       outcome, ce, used_from, used_to, run_ms, billed_ms, units_ms, tasks,
+                       unit_price, discount_percent, list, discount, net, purchase_model, tariff,
+                       window, isolation, invoice, tags))
 
 // An invoice that was issued in the time of a bill.
 struct BilledInvoice {
@@ -122,6 +124,7 @@ struct BillView {
   std::string total;               // before tax
   std::vector<TaxLineView> taxes;  // as the ledger has them: exact, not rounded to be paid
   std::string total_with_tax;
+  std::string billing_zone;                  // whose months the tenant's invoices are of
   bool billed_equals_run = false;            // of the tasks below, where there are any
   std::int64_t whole_tasks = 0;              // finished, and with their every second on this bill
   std::vector<BilledInvoice> invoices;       // issued in this time
@@ -129,8 +132,8 @@ struct BillView {
 };
 BOOST_DESCRIBE_STRUCT(BillView, (),
                       (tenant, currency, from, to, lines, adjustments, run_ms, billed_ms, list,
-                       discount, total, taxes, total_with_tax, billed_equals_run, whole_tasks,
-                       invoices, credit_notes))
+                       discount, total, taxes, total_with_tax, billing_zone, billed_equals_run,
+                       whole_tasks, invoices, credit_notes))
 
 // GET /v1/bills: of one tenant or of all, cut into buckets of time.
 struct BillList {
@@ -176,14 +179,18 @@ BOOST_DESCRIBE_STRUCT(SpotPriceList, (), (currency, on_demand, prices))
 
 struct InvoiceRequest {
   std::string tenant;
+  // "2026-03" of its billing zone: what belongs to later months stays open. Default: all that was
+  // charged so far.
+  std::optional<std::string> month;
 };
-BOOST_DESCRIBE_STRUCT(InvoiceRequest, (), (tenant))
+BOOST_DESCRIBE_STRUCT(InvoiceRequest, (), (tenant, month))
 
 struct InvoiceLineView {
   std::string kind;  // usage, correction, or as AdjustmentView has them
   std::string project;
   std::string environment;
   std::string model;
+  std::string model_version;
   std::string purchase_model;
   std::string tariff;
   std::string window;
@@ -196,8 +203,8 @@ struct InvoiceLineView {
   std::string payable;
 };
 BOOST_DESCRIBE_STRUCT(InvoiceLineView, (),
-                      (kind, project, environment, model, purchase_model, tariff, window,
-                       unit_price, ce_hours, tasks, tokens, list, net, payable))
+                      (kind, project, environment, model, model_version, purchase_model, tariff,
+                       window, unit_price, ce_hours, tasks, tokens, list, net, payable))
 
 // POST /v1/invoices/{id}/credit.
 struct CreditRequest {

@@ -103,7 +103,13 @@ Result<TaskSpec> spec_of(const TaskRequest& asked) {
   spec.segments = asked.segments;
   spec.gang = asked.gang;
   LOAM_CHECK(take_resources(asked, spec.request));
-  spec.attribution = {asked.project, asked.environment, asked.model, asked.tags};
+  spec.attribution.project = asked.project;
+  spec.attribution.environment = asked.environment;
+  spec.attribution.tags = asked.tags;
+  if (const auto model = billing::take_model(asked.model, spec.attribution); !model.ok())
+    return in_field("model", model.error());
+  LOAM_CHECK(take("role", asked.role, spec.role, parse_enumerator<GroupRole>));
+  spec.group = asked.group;
   if (const auto good = billing::check(asked.tags); !good.ok())
     return in_field("tags", good.error());
   LOAM_CHECK(take("purchase_model", asked.purchase_model, spec.purchase_model,
@@ -140,6 +146,8 @@ Result<TenantSpec> spec_of(const TenantRequest& asked) {
   spec.quota.tasks = asked.quota_tasks;
   spec.quota.queued = asked.quota_queued;
   LOAM_CHECK(take_cohort(asked, spec.quota));
+  LOAM_CHECK(take("invoicing", asked.invoicing, spec.invoicing, parse_enumerator<Invoicing>));
+  if (asked.billing_zone) spec.billing_zone = *asked.billing_zone;
   return spec;
 }
 
@@ -159,6 +167,8 @@ Result<TenantSpec> patched(TenantSpec spec, const TenantPatch& patch) {
   LOAM_CHECK(take("quota_tasks", patch.quota_tasks, spec.quota.tasks, parse_count_quota));
   LOAM_CHECK(take("quota_queued", patch.quota_queued, spec.quota.queued, parse_count_quota));
   LOAM_CHECK(take_cohort(patch, spec.quota));
+  LOAM_CHECK(take("invoicing", patch.invoicing, spec.invoicing, parse_enumerator<Invoicing>));
+  if (patch.billing_zone) spec.billing_zone = *patch.billing_zone;
   return spec;
 }
 

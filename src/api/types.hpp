@@ -50,8 +50,10 @@ struct TaskRequest {
   std::optional<std::string> host_memory;
   std::string project = "default";
   std::string environment = "default";  // attribution: production, test, …
-  std::string model;
+  std::string model;                    // "name", or "name@version"
   std::map<std::string, std::string> tags;
+  std::string role = "auxiliary";  // of a hybrid task: critical ones run on demand
+  std::string group;               // whose cost is shown together
   std::string purchase_model = "on_demand";
   std::string tariff = "flat";
   std::string service_class = "standard";
@@ -65,8 +67,8 @@ BOOST_DESCRIBE_STRUCT(TaskRequest, (),
                       (tenant, name, command, image, working_directory, mounts, env, secrets, ports,
                        deadline, recurrence, segments, gang, ce, share, memory, bandwidth, devices,
                        device, device_type, region, labels, work_class, isolation, mode, cpu,
-                       host_memory, project, environment, model, tags, purchase_model, tariff,
-                       service_class, queue, time, expected, grace, restarts_max))
+                       host_memory, project, environment, model, tags, role, group, purchase_model,
+                       tariff, service_class, queue, time, expected, grace, restarts_max))
 
 struct QuoteView {
   std::string tenant;
@@ -120,7 +122,10 @@ struct TaskView {
   std::string project;
   std::string environment;
   std::string model;
+  std::string model_version;
   std::map<std::string, std::string> tags;
+  std::string role;
+  std::string group;
   std::string device;  // of the last lease
   std::string device_type;
   std::string isolation;       // given: software, hardware, or advisory where no sandbox binds it
@@ -146,10 +151,11 @@ struct TaskView {
 };
 BOOST_DESCRIBE_STRUCT(TaskView, (),
                       (id, name, tenant, state, outcome, exit_code, reason, command, project,
-                       environment, model, tags, device, device_type, isolation, isolation_note,
-                       share, share_measured, ce, billable_ce, memory_mib, submitted_at, started_at,
-                       finished_at, limit_ms, run_ms, billed_ms, attempts, currency, cost,
-                       cost_with_tax, held, purchase_model, tariff))
+                       environment, model, model_version, tags, role, group, device, device_type,
+                       isolation, isolation_note, share, share_measured, ce, billable_ce,
+                       memory_mib, submitted_at, started_at, finished_at, limit_ms, run_ms,
+                       billed_ms, attempts, currency, cost, cost_with_tax, held, purchase_model,
+                       tariff))
 
 struct TaskPage {
   std::vector<TaskView> tasks;  // newest first
@@ -196,11 +202,13 @@ struct TenantRequest {
   std::optional<std::string> cohort;         // whose idle quota it may use
   std::optional<std::string> borrow_percent;
   std::optional<std::string> lend_percent;
+  std::optional<std::string> billing_zone;  // whose months its invoices are of: "Europe/Berlin"
+  std::optional<std::string> invoicing;     // monthly, or on_demand
 };
 BOOST_DESCRIBE_STRUCT(TenantRequest, (),
                       (name, payment, currency, credit_limit, discount_percent, quota_ce,
                        quota_memory, quota_tasks, quota_queued, quota_devices, quota_longest,
-                       cohort, borrow_percent, lend_percent))
+                       cohort, borrow_percent, lend_percent, billing_zone, invoicing))
 
 struct TenantView {
   std::string id;
@@ -224,12 +232,14 @@ struct TenantView {
   std::string ce_used;
   std::int64_t tasks_running = 0;
   std::int64_t tasks_waiting = 0;
+  std::string billing_zone;
+  std::string invoicing;
 };
 BOOST_DESCRIBE_STRUCT(TenantView, (),
                       (id, name, payment, currency, wallet, held, available, credit_limit,
                        discount_percent, quota_ce, quota_memory, quota_tasks, quota_queued,
                        quota_devices, quota_longest, cohort, borrow_percent, lend_percent, ce_used,
-                       tasks_running, tasks_waiting))
+                       tasks_running, tasks_waiting, billing_zone, invoicing))
 
 // ---- shapes around the nouns --------------------------------------------------------------
 
@@ -294,11 +304,13 @@ struct TenantPatch {
   std::optional<std::string> cohort;         // whose idle quota it may use
   std::optional<std::string> borrow_percent;
   std::optional<std::string> lend_percent;
+  std::optional<std::string> billing_zone;  // whose months its invoices are of: "Europe/Berlin"
+  std::optional<std::string> invoicing;     // monthly, or on_demand
 };
 BOOST_DESCRIBE_STRUCT(TenantPatch, (),
                       (payment, credit_limit, discount_percent, quota_ce, quota_memory, quota_tasks,
                        quota_queued, quota_devices, quota_longest, cohort, borrow_percent,
-                       lend_percent))
+                       lend_percent, billing_zone, invoicing))
 
 struct TokenRequest {
   std::string name;

@@ -197,6 +197,9 @@ TaskView view_of(const engine::State& state, Instant now, const TaskRecord& reco
   view.project = spec.attribution.project;
   view.environment = spec.attribution.environment;
   view.model = spec.attribution.model;
+  view.model_version = spec.attribution.model_version;
+  view.role = word(spec.role);
+  view.group = spec.group;
   view.tags = spec.attribution.tags;
   if (spec.request.ce) view.ce = to_text(*spec.request.ce);
   if (spec.request.share) view.share = fraction(*spec.request.share);
@@ -282,6 +285,8 @@ TenantView view_of(const engine::State& state, const Tenant& tenant) {
   view.ce_used = to_text(tenant.ce_used);
   view.tasks_running = tenant.tasks_running;
   view.tasks_waiting = tenant.tasks_waiting;
+  view.billing_zone = tenant.spec.billing_zone;
+  view.invoicing = word(tenant.spec.invoicing);
   return view;
 }
 
@@ -371,12 +376,13 @@ InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant,
   view.to = to_text(invoice.to);
   view.issued_at = to_text(record.issued_at);
   for (const InvoiceLine& line : invoice.lines) {
-    view.lines.push_back(
-        {word(line.key.kind), line.key.project, line.key.environment, line.key.model,
-         word(line.key.purchase_model), word(line.key.tariff), line.key.window,
-         amount_text(line.key.unit_price), ce_hours_text(line.key, line.milli_ce_ms), line.tasks,
-         counts_tokens(line.key.kind) ? line.milli_ce_ms : 0, amount_text(line.list),
-         amount_text(line.net), amount_text(line.payable)});
+    view.lines.push_back({word(line.key.kind), line.key.project, line.key.environment,
+                          line.key.model, line.key.model_version, word(line.key.purchase_model),
+                          word(line.key.tariff), line.key.window, amount_text(line.key.unit_price),
+                          ce_hours_text(line.key, line.milli_ce_ms), line.tasks,
+                          counts_tokens(line.key.kind) ? line.milli_ce_ms : 0,
+                          amount_text(line.list), amount_text(line.net),
+                          amount_text(line.payable)});
   }
   view.subtotal = amount_text(invoice.subtotal);
   for (const TaxLine& tax : invoice.taxes) view.taxes.push_back(view_of(tax));

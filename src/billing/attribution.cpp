@@ -9,6 +9,22 @@
 #include "billing/apportion.hpp"
 
 namespace loam::billing {
+
+std::string model_name(const std::string& model, const std::string& version) {
+  return version.empty() ? model : model + "@" + version;
+}
+
+Result<void> take_model(std::string_view text, Attribution& who) {
+  const std::size_t at = text.rfind('@');
+  who.model = std::string(text.substr(0, at));
+  who.model_version.clear();
+  if (at == std::string_view::npos) return {};
+  who.model_version = std::string(text.substr(at + 1));
+  if (who.model.empty() || who.model_version.empty())
+    return invalid("'" + std::string(text) + "' is not a model and its version",
+                   "write it as NAME@VERSION, or leave the version out");
+  return {};
+}
 namespace {
 
 constexpr std::size_t key_bytes_max = 63;
@@ -201,6 +217,10 @@ std::optional<std::string> value_of(const CostRow& row, std::string_view name) {
   if (name == "project") return row.who.project;
   if (name == "environment") return row.who.environment;
   if (name == "model") return row.who.model.empty() ? "(none)" : row.who.model;
+  if (name == "model_version") {
+    return row.who.model.empty() ? "(none)" : model_name(row.who.model, row.who.model_version);
+  }
+  if (name == "group") return row.group.empty() ? "(none)" : row.group;
   if (name == "purchase_model") return boost::describe::enum_to_string(row.purchase_model, "?");
   if (name == "meter") return row.meter;
   if (!name.starts_with("tag:")) return std::nullopt;
@@ -291,7 +311,8 @@ Result<std::vector<CostLine>> group_costs(const std::vector<CostRow>& rows,
   for (const std::string& name : names) {
     if (!value_of(CostRow{}, name))
       return invalid("costs cannot be grouped by '" + name + "'",
-                     "use tenant, project, environment, model, purchase_model, meter or tag:KEY");
+                     "use tenant, project, environment, model, model_version, group, "
+                     "purchase_model, meter or tag:KEY");
   }
   std::map<std::pair<std::string, std::vector<std::string>>, Money> sums;
   for (const CostRow& row : rows) {

@@ -15,6 +15,11 @@
 
 namespace loam::billing {
 
+// A model as people write it: "name", or "name@version".
+std::string model_name(const std::string& model, const std::string& version);
+// Puts it into `who`. Refuses an empty name or version beside the '@'.
+Result<void> take_model(std::string_view text, Attribution& who);
+
 using Tags = std::map<std::string, std::string>;
 
 // "team=vision,cost-centre=42": keys of 1 to 63 letters, digits, '-', '_', '.', '/', each once;
@@ -61,6 +66,7 @@ struct CostRow {
   Instant to;
   std::string tenant;
   Attribution who;
+  std::string group;  // of tasks
   PurchaseModel purchase_model = PurchaseModel::on_demand;
   std::string meter = "compute";  // what was metered, or the kind of what is charged besides
   Money net;
@@ -73,7 +79,8 @@ Result<Bucket> parse_bucket(std::string_view text);
 std::vector<Period> cut_into(const Period& period, Bucket bucket, const Zone& zone);
 
 struct CostQuery {
-  // "tenant", "project", "environment", "model", "purchase_model", "meter" or "tag:KEY"
+  // "tenant", "project", "environment", "model", "model_version", "group", "purchase_model",
+  // "meter" or "tag:KEY"
   std::vector<std::string> group_by;
   std::map<std::string, std::string> where;  // the same names: what must be equal
   Bucket bucket = Bucket::none;

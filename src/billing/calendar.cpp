@@ -224,6 +224,13 @@ Period month_of(const Zone& zone, Instant instant) {
   return {zone.first_instant({first, {}}), zone.first_instant({add_months(first, 1), {}})};
 }
 
+Result<Period> parse_month(const Zone& zone, std::string_view text) {
+  const auto first = parse_date(std::string(text) + "-01");
+  if (!first.ok() || text.size() != 7)
+    return invalid("'" + std::string(text) + "' is not a month", "write it as 2026-03");
+  return month_of(zone, zone.first_instant({*first, {}}));
+}
+
 std::string month_text(const Zone& zone, Instant instant) {
   return to_text(zone.local(instant).date).substr(0, 7);
 }

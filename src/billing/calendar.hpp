@@ -82,6 +82,8 @@ class Zone {
 
 // The calendar month around an instant, by the wall clock of `zone`.
 Period month_of(const Zone& zone, Instant instant);
+// The month of that name: "2025-03". Refuses what no calendar has.
+Result<Period> parse_month(const Zone& zone, std::string_view text);
 // "2025-03".
 std::string month_text(const Zone& zone, Instant instant);
 // The `index`-th period (0 is the first) of `months` months each, counted from midnight of

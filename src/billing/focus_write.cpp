@@ -249,8 +249,11 @@ FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granu
   row.pricing_unit = row.consumed_unit = unit_of(charge.meter, granularity);
   row.tags.emplace_back("environment", usage.who.environment);
   if (!usage.who.model.empty()) row.tags.emplace_back("model", usage.who.model);
+  if (!usage.who.model_version.empty())
+    row.tags.emplace_back("model_version", usage.who.model_version);
   for (const auto& [key, value] : usage.who.tags) {
-    if (key != "environment" && key != "model") row.tags.emplace_back(key, value);
+    if (key != "environment" && key != "model" && key != "model_version")
+      row.tags.emplace_back(key, value);
   }
   return row;
 }

@@ -131,6 +131,12 @@ std::vector<UsageRecord> give_back_interrupted(const Lease& lease, const Terms& 
   return {record};
 }
 
+void count(TierCounters& tiers, const UsageRecord& record) {
+  if (record.tier_month == Instant{}) return;
+  tiers.add(record.purchase_model, record.tier_month,
+            static_cast<Int128>(record.billable_ce.value) * record.billed.ms);
+}
+
 void advance(Lease& lease, const UsageRecord& record) {
   LOAM_ASSERT(record.from == lease.billed_until && record.to >= lease.started_at);
   lease.billed_until = record.to;

@@ -32,6 +32,9 @@ std::vector<UsageRecord> rate_back(const Lease& lease, const Terms& terms, const
 std::vector<UsageRecord> give_back_interrupted(const Lease& lease, const Terms& terms,
                                                const Payer& payer, const Tables& tables);
 
+// Counts a record in the tiers of its price, where that has some.
+void count(TierCounters& tiers, const UsageRecord& record);
+
 // Moves the lease's rating past `record`. The only other writer of those fields is the start.
 void advance(Lease& lease, const UsageRecord& record);
 

@@ -90,7 +90,6 @@ SpendCover cover_spend(Money committed, Money charges);
 // --- Hybrid
 // ---------------------------------------------------------------------------------------
 
-enum class GroupRole { critical, auxiliary };
 // critical: on demand. auxiliary: spot, or on demand while spot is tight: less supply than the task
 // needs, or a price of `tight` of on demand or more.
 PurchaseModel hybrid_model(GroupRole role, MilliCe needs, SpotMarket market, Money spot,

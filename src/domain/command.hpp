@@ -66,6 +66,9 @@ struct ReverseTransaction {
 };
 struct IssueInvoice {
   TenantId tenant;
+  // The end of a month in the tenant's billing zone: what belongs to later ones stays open.
+  // Nothing: all that was charged so far.
+  std::optional<Instant> to{};
 };
 
 // `net` before tax; nothing: all that is left of the invoice.

@@ -67,14 +67,14 @@ struct DeviceDrainChanged {
 BOOST_DESCRIBE_STRUCT(DeviceDrainChanged, (), (device, draining))
 
 struct TenantCreated {
-  LOAM_EVENT("tenant_created", 2)
+  LOAM_EVENT("tenant_created", 3)
   TenantId tenant;
   TenantSpec spec;
 };
 BOOST_DESCRIBE_STRUCT(TenantCreated, (), (tenant, spec))
 
 struct TenantChanged {
-  LOAM_EVENT("tenant_changed", 2)
+  LOAM_EVENT("tenant_changed", 3)
   TenantId tenant;
   TenantSpec spec;
 };
@@ -108,7 +108,7 @@ struct TransactionPosted {
 BOOST_DESCRIBE_STRUCT(TransactionPosted, (), (transaction))
 
 struct TaskAccepted {
-  LOAM_EVENT("task_accepted", 2)
+  LOAM_EVENT("task_accepted", 3)
   TaskId task;
   TenantId tenant;
   std::shared_ptr<const TaskSpec> spec;  // as in Task; never null
@@ -188,7 +188,7 @@ BOOST_DESCRIBE_STRUCT(StopRequested, (), (lease, reason))
 
 // One piece of a lease was rated. Also moves the lease's rating forward.
 struct UsageRated {
-  LOAM_EVENT("usage_rated", 2)
+  LOAM_EVENT("usage_rated", 3)
   UsageRecord record;
 };
 BOOST_DESCRIBE_STRUCT(UsageRated, (), (record))
@@ -230,7 +230,7 @@ struct TaskFinished {
 BOOST_DESCRIBE_STRUCT(TaskFinished, (), (task, outcome, exit_code, reason))
 
 struct InvoiceIssued {
-  LOAM_EVENT("invoice_issued", 3)
+  LOAM_EVENT("invoice_issued", 4)
   Invoice invoice;
 };
 BOOST_DESCRIBE_STRUCT(InvoiceIssued, (), (invoice))
@@ -287,14 +287,14 @@ struct BudgetApproved {
 BOOST_DESCRIBE_STRUCT(BudgetApproved, (), (name, approval))
 
 struct CommitmentBought {
-  LOAM_EVENT("commitment_bought", 2)
+  LOAM_EVENT("commitment_bought", 3)
   Commitment commitment;
 };
 BOOST_DESCRIBE_STRUCT(CommitmentBought, (), (commitment))
 
 // The fee of its next period was charged.
 struct CommitmentCharged {
-  LOAM_EVENT("commitment_charged", 1)
+  LOAM_EVENT("commitment_charged", 2)
   TenantId tenant;
   CommitmentId commitment;
   std::int64_t fee = 0;  // index
@@ -318,7 +318,7 @@ BOOST_DESCRIBE_STRUCT(CommitmentEnded, (), (tenant, commitment, at, cancelled, r
 // What of a tenant's use in an hour its commitments cover is given back; again for the same hour,
 // with the difference, where use was told or taken back later.
 struct UseCovered {
-  LOAM_EVENT("use_covered", 1)
+  LOAM_EVENT("use_covered", 2)
   TenantId tenant;
   Instant hour;  // its start
   std::vector<AdjustmentLine> lines;
@@ -327,7 +327,7 @@ BOOST_DESCRIBE_STRUCT(UseCovered, (), (tenant, hour, lines))
 
 // A lease got less of a device than it was promised, and what that was worth is given back.
 struct ShortfallCredited {
-  LOAM_EVENT("shortfall_credited", 1)
+  LOAM_EVENT("shortfall_credited", 2)
   TenantId tenant;
   TaskId task;
   LeaseId lease;
@@ -345,7 +345,7 @@ BOOST_DESCRIBE_STRUCT(ShortfallCredited, (),
 // rule of its rate card.
 BOOST_DEFINE_ENUM_CLASS(LostWorkCause, displaced, device_lost)
 struct LostWorkCredited {
-  LOAM_EVENT("lost_work_credited", 1)
+  LOAM_EVENT("lost_work_credited", 2)
   TenantId tenant;
   TaskId task;
   LeaseId lease;
@@ -360,7 +360,7 @@ BOOST_DESCRIBE_STRUCT(LostWorkCredited, (), (tenant, task, lease, cause, from, t
 // that is another. Events of one batch share source and sequence; a sequence that is not above the
 // source's last was recorded before.
 struct TokensUsed {
-  LOAM_EVENT("tokens_used", 1)
+  LOAM_EVENT("tokens_used", 2)
   std::string source;  // who counted
   std::int64_t sequence = 0;
   TokenUse use;

@@ -130,9 +130,76 @@ void lift_from_1(bj::object& event, const CommitmentEnded*) {
   event.emplace("cancelled", false);
 }
 
+// Models had no versions, and lines belonged to no month.
+void lift_key(bj::object& line) {
+  if (bj::object* key = object_in(line, "key")) key->emplace("model_version", "");
+}
+void lift_line(bj::object& line) {
+  lift_key(line);
+  line.emplace("month_end", 0);
+}
+void lift_lines(bj::object& event, const char* member, void (*lift)(bj::object&)) {
+  bj::value* lines = event.if_contains(member);
+  if (lines == nullptr || !lines->is_array()) return;
+  for (bj::value& line : lines->get_array()) {
+    if (line.is_object()) lift(line.get_object());
+  }
+}
+void lift_one_line(bj::object& event) {
+  if (bj::object* line = object_in(event, "line")) lift_line(*line);
+}
+void lift_attribution(bj::object& of) {
+  if (bj::object* attribution = object_in(of, "attribution"))
+    attribution->emplace("model_version", "");
+}
+
+void lift_from_1(bj::object& event, const CommitmentCharged*) {
+  lift_one_line(event);
+}
+void lift_from_1(bj::object& event, const UseCovered*) {
+  lift_lines(event, "lines", lift_line);
+}
+void lift_from_1(bj::object& event, const ShortfallCredited*) {
+  lift_one_line(event);
+}
+void lift_from_1(bj::object& event, const LostWorkCredited*) {
+  lift_one_line(event);
+}
+void lift_from_1(bj::object& event, const TokensUsed*) {
+  lift_lines(event, "charged", lift_line);
+  lift_lines(event, "earned", lift_line);
+}
+
 // Likewise for what version 2 did not have.
 template <class T>
 void lift_from_2(bj::object&, const T*) {}
+
+// Months were those of UTC, and nothing was invoiced unasked.
+void lift_months(bj::object& event) {
+  bj::object* spec = object_in(event, "spec");
+  if (spec == nullptr) return;
+  spec->emplace("billing_zone", "UTC");
+  spec->emplace("invoicing", "on_demand");
+}
+void lift_from_2(bj::object& event, const TenantCreated*) {
+  lift_months(event);
+}
+void lift_from_2(bj::object& event, const TenantChanged*) {
+  lift_months(event);
+}
+void lift_from_2(bj::object& event, const TaskAccepted*) {
+  bj::object* spec = object_in(event, "spec");
+  if (spec == nullptr) return;
+  spec->emplace("role", "auxiliary");
+  spec->emplace("group", "");
+  lift_attribution(*spec);
+}
+void lift_from_2(bj::object& event, const UsageRated*) {
+  if (bj::object* record = object_in(event, "record")) record->emplace("month_end", 0);
+}
+void lift_from_2(bj::object& event, const CommitmentBought*) {
+  if (bj::object* commitment = object_in(event, "commitment")) lift_attribution(*commitment);
+}
 
 void lift_from_2(bj::object& event, const RateCardPublished*) {
   bj::object* card = object_in(event, "card");
@@ -157,6 +224,16 @@ void lift_from_3(bj::object& event, const RateCardPublished*) {
   bj::object* card = object_in(event, "card");
   bj::object* terms = card == nullptr ? nullptr : object_in(*card, "terms");
   if (terms != nullptr) terms->emplace("lost_work", json::write(LostWork{}));
+}
+// It took in all that was charged.
+void lift_from_3(bj::object& event, const InvoiceIssued*) {
+  bj::object* invoice = object_in(event, "invoice");
+  if (invoice == nullptr) return;
+  if (const bj::value* to = invoice->if_contains("to")) {
+    bj::value end = *to;
+    invoice->emplace("months_to", std::move(end));
+  }
+  lift_lines(*invoice, "lines", lift_key);
 }
 
 template <class T>

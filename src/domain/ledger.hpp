@@ -82,14 +82,15 @@ struct LineKey {
   std::string window;     // of time_of_day
   bool per_task = false;  // the unit price is a task's, not a CE-hour's
   Money unit_price;
+  std::string model_version;
 
   friend std::strong_ordering operator<=>(const LineKey& a, const LineKey& b) {
     const auto rest = [](const LineKey& k) {
       return std::tuple(k.purchase_model, k.tariff, k.per_task, k.unit_price.currency(),
                         k.unit_price.units());
     };
-    if (const auto order = std::tie(a.kind, a.project, a.environment, a.model) <=>
-                           std::tie(b.kind, b.project, b.environment, b.model);
+    if (const auto order = std::tie(a.kind, a.project, a.environment, a.model, a.model_version) <=>
+                           std::tie(b.kind, b.project, b.environment, b.model, b.model_version);
         order != 0)
       return order;
     if (const auto order = rest(a) <=> rest(b); order != 0) return order;
@@ -99,7 +100,7 @@ struct LineKey {
 };
 BOOST_DESCRIBE_STRUCT(LineKey, (),
                       (kind, project, environment, model, purchase_model, tariff, window, per_task,
-                       unit_price))
+                       unit_price, model_version))
 
 struct InvoiceLine {
   LineKey key;
@@ -120,10 +121,12 @@ struct AdjustmentLine {
   std::int64_t milli_ce_ms = 0;  // quantity, or tokens; below zero where it is given back
   Money list;
   Money net;  // below zero: given back
+  // Of the month in its tenant's billing zone that it belongs to; 1970 where none was told.
+  Instant month_end;
 
   friend bool operator==(const AdjustmentLine&, const AdjustmentLine&) = default;
 };
-BOOST_DESCRIBE_STRUCT(AdjustmentLine, (), (key, card, milli_ce_ms, list, net))
+BOOST_DESCRIBE_STRUCT(AdjustmentLine, (), (key, card, milli_ce_ms, list, net, month_end))
 
 // A tax's share of what it applies to, rounded once.
 struct TaxLine {
@@ -148,11 +151,14 @@ struct Invoice {
   std::vector<TaxLine> taxes;
   Money total;     // subtotal and taxes
   Money rounding;  // total less what was charged, tax included; posted when it is issued
+  // The last month that it takes in ends then; later than `to` where the month goes on.
+  Instant months_to;
 
   friend bool operator==(const Invoice&, const Invoice&) = default;
 };
 BOOST_DESCRIBE_STRUCT(Invoice, (),
-                      (id, tenant, currency, from, to, lines, subtotal, taxes, total, rounding))
+                      (id, tenant, currency, from, to, lines, subtotal, taxes, total, rounding,
+                       months_to))
 
 // Gives back a part of an invoice, or all that is left of it. Immutable; numbered without gaps.
 struct CreditNote {

@@ -54,6 +54,8 @@ struct UsageRecord {
   // decimal: the next record goes on from there.
   std::int64_t list_residue = 0;
   std::int64_t net_residue = 0;
+  // Of the month in its tenant's billing zone that it lies in; 1970 where none was told.
+  Instant month_end;
 
   Duration length() const { return to - from; }
   friend bool operator==(const UsageRecord&, const UsageRecord&) = default;
@@ -61,6 +63,6 @@ struct UsageRecord {
 BOOST_DESCRIBE_STRUCT(UsageRecord, (),
                       (id, lease, task, tenant, from, to, billable_ce, memory, card, purchase_model,
                        tariff, window, billed, tasks, tier_month, unit_price, list, net,
-                       list_residue, net_residue))
+                       list_residue, net_residue, month_end))
 
 }  // namespace loam

@@ -20,6 +20,8 @@ namespace loam {
 // hybrid: spot, or on demand while spot is tight; decided when the task starts.
 BOOST_DEFINE_ENUM_CLASS(PurchaseModel, on_demand, reservation, commitment, spot, hybrid)
 BOOST_DEFINE_ENUM_CLASS(Tariff, flat, time_of_day)
+// Of a hybrid group: critical tasks run on demand, auxiliary ones on spot while there is enough.
+BOOST_DEFINE_ENUM_CLASS(GroupRole, auxiliary, critical)
 // Isolation a tenant asks for (any, software, hardware), and what a lease says was given. advisory:
 // no sandbox bound the guard to the task, so it held only as far as the task let it.
 BOOST_DEFINE_ENUM_CLASS(Isolation, any, software, hardware, advisory)
@@ -65,10 +67,11 @@ struct Attribution {
   std::string environment = "default";
   std::string model;
   std::map<std::string, std::string> tags;
+  std::string model_version;
 
   friend bool operator==(const Attribution&, const Attribution&) = default;
 };
-BOOST_DESCRIBE_STRUCT(Attribution, (), (project, environment, model, tags))
+BOOST_DESCRIBE_STRUCT(Attribution, (), (project, environment, model, tags, model_version))
 
 struct TaskSpec {
   std::string name;
@@ -92,13 +95,15 @@ struct TaskSpec {
   Duration limit = Duration::hours(1);     // longest run time, all attempts together
   Duration grace = Duration::seconds(30);  // between the notice and the kill
   std::int64_t restarts_max = 0;           // after the loss of a device or node
+  GroupRole role = GroupRole::auxiliary;   // what a hybrid task is to its group
+  std::string group;                       // whose cost is shown together; empty: none
 
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
 BOOST_DESCRIBE_STRUCT(TaskSpec, (),
                       (name, command, image, working_directory, mounts, environment, secrets, ports,
                        deadline, recurrence, segments, gang, request, attribution, purchase_model,
-                       tariff, service_class, queue, limit, grace, restarts_max))
+                       tariff, service_class, queue, limit, grace, restarts_max, role, group))
 
 BOOST_DEFINE_ENUM_CLASS(TaskState, waiting, starting, running, stopping, paused, finished)
 // How a finished task ended.

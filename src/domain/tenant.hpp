@@ -15,6 +15,8 @@ namespace loam {
 
 // prepaid: holds never pass the wallet. postpaid: holds never pass the credit limit.
 BOOST_DEFINE_ENUM_CLASS(PaymentMode, prepaid, postpaid)
+// When what was charged becomes an invoice: when somebody asks, or also at each month's end.
+BOOST_DEFINE_ENUM_CLASS(Invoicing, on_demand, monthly)
 
 // A tenant's limits; an absent one is no limit.
 struct Quota {
@@ -41,10 +43,14 @@ struct TenantSpec {
   Money credit_limit;    // postpaid only
   BasisPoints discount;  // off list price, 0 … 10,000
   Quota quota;
+  std::string billing_zone = "UTC";  // IANA: its months are those of this zone
+  Invoicing invoicing = Invoicing::on_demand;
 
   friend bool operator==(const TenantSpec&, const TenantSpec&) = default;
 };
-BOOST_DESCRIBE_STRUCT(TenantSpec, (), (name, payment, currency, credit_limit, discount, quota))
+BOOST_DESCRIBE_STRUCT(TenantSpec, (),
+                      (name, payment, currency, credit_limit, discount, quota, billing_zone,
+                       invoicing))
 
 struct Tenant {
   TenantId id;

@@ -61,7 +61,7 @@ Commitment& commitment_in(CommitmentBook& book, CommitmentId id) {
 }
 
 bool same_line(const AdjustmentLine& a, const AdjustmentLine& b) {
-  return a.key == b.key && a.card == b.card;
+  return a.key == b.key && a.card == b.card && a.month_end == b.month_end;
 }
 
 // Adds to the line of that key, or begins one.
@@ -93,6 +93,7 @@ AdjustmentLine fee_line(const Commitment& commitment) {
   line.key.project = commitment.attribution.project;
   line.key.environment = commitment.attribution.environment;
   line.key.model = commitment.attribution.model;
+  line.key.model_version = commitment.attribution.model_version;
   line.key.purchase_model = PurchaseModel::commitment;
   line.key.unit_price = terms.unit_price;
   line.card = terms.card;
@@ -126,6 +127,7 @@ std::vector<AdjustmentLine> lines_of(const CommitmentBook& book, Instant start,
     AdjustmentLine line;
     line.key = piece.key;
     line.card = piece.card;
+    line.month_end = piece.month_end;
     line.milli_ce_ms = static_cast<std::int64_t>(amount);
     line.list = billing::covered_part(piece.list, amount, piece.ce, piece.length);
     line.net = billing::covered_part(piece.net, amount, piece.ce, piece.length);
@@ -137,7 +139,8 @@ std::vector<AdjustmentLine> lines_of(const CommitmentBook& book, Instant start,
 // Charges the next fee, or ends the commitment where the wallet does not reach.
 void charge_fee(Draft& draft, const Commitment& commitment) {
   const State& state = draft.state();
-  const AdjustmentLine line = fee_line(commitment);
+  AdjustmentLine line = fee_line(commitment);
+  line.month_end = month_end(state, commitment.tenant, next_fee(commitment).from);
   const Money tax = billing::tax_on(state.card(line.card).terms(), line.net);
   if (line.net + tax > available(state, commitment.tenant)) {
     draft.add(CommitmentEnded{commitment.tenant, commitment.id, next_fee(commitment).from, false,
@@ -206,11 +209,13 @@ void add_pieces(CommitmentBook& book, const UsageRecord& record, const Lease& le
     piece.key.project = task.spec->attribution.project;
     piece.key.environment = task.spec->attribution.environment;
     piece.key.model = task.spec->attribution.model;
+    piece.key.model_version = task.spec->attribution.model_version;
     piece.key.purchase_model = PurchaseModel::commitment;
     piece.key.tariff = record.tariff;
     piece.key.window = record.window;
     piece.key.unit_price = record.unit_price;
     piece.card = record.card;
+    piece.month_end = record.month_end;
     CoverHour& of = book.hours[hour_of(period.from)];
     of.pieces.push_back(std::move(piece));
     of.due = true;

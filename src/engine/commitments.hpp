@@ -28,12 +28,14 @@ struct CoverPiece {
   Duration length;  // likewise
   LineKey key;      // of the line that it is given back on
   RateCardId card;
+  Instant month_end;  // likewise
 };
-BOOST_DESCRIBE_STRUCT(CoverPiece, (), (lease, since, from, to, ce, list, net, length, key, card))
+BOOST_DESCRIBE_STRUCT(CoverPiece, (),
+                      (lease, since, from, to, ce, list, net, length, key, card, month_end))
 
 struct CoverHour {
   std::vector<CoverPiece> pieces;
-  std::vector<AdjustmentLine> given;  // back so far: one a key and card
+  std::vector<AdjustmentLine> given;  // back so far: one a key, card and month
   bool due = false;                   // its pieces changed since
 };
 

@@ -121,8 +121,9 @@ void settle_task(Draft& draft, const Task& task, AttemptVerdict verdict, Duratio
 
 namespace {
 
-// Adds usage records to the draft and posts what they come to, with tax.
-Money book(Draft& draft, Lease& lease, Money& held, std::vector<UsageRecord> records) {
+// Adds usage records, which the lease has moved past, to the draft and posts what they come to,
+// with tax.
+Money book(Draft& draft, const Lease& lease, Money& held, std::vector<UsageRecord> records) {
   const Currency currency = draft.state().tenant(lease.tenant).spec.currency;
   Money charged = Money::zero(currency);
   Money tax = Money::zero(currency);
@@ -130,7 +131,6 @@ Money book(Draft& draft, Lease& lease, Money& held, std::vector<UsageRecord> rec
     record.id = UsageId{draft.next().usage++};
     charged += record.net;
     tax += billing::tax_on(draft.state().card(record.card).terms(), record.net);
-    billing::advance(lease, record);
     draft.add(UsageRated{std::move(record)});
   }
   const Money whole = charged + tax;
@@ -168,11 +168,27 @@ Money meter(Draft& draft, Lease& lease, Money& held, Instant to) {
   const Tenant& tenant = state.tenant(lease.tenant);
   const billing::Payer payer = payer_of(tenant);
   const billing::Terms terms = billing::terms_of(*state.tasks.at(lease.task).spec, lease);
-  const billing::TierCounters& tiers = state.tiers_of(tenant.id);
-  return book(draft, lease, held,
-              to < lease.billed_until
-                  ? billing::rate_back(lease, terms, payer, state.rates, tiers, to)
-                  : billing::rate_until(lease, terms, payer, state.rates, tiers, to));
+  const bool back = to < lease.billed_until;
+  std::vector<UsageRecord> records;
+  std::optional<billing::TierCounters> moved;  // where a month was passed
+  // Piece by piece: a record lies in one month.
+  while (true) {
+    const Instant begin = back ? month_before(state, tenant.id, lease.billed_until) : Instant{};
+    const Instant end = month_end(state, tenant.id, back ? begin : lease.billed_until);
+    const Instant until = back ? std::max(to, begin) : std::min(to, end);
+    const billing::TierCounters& tiers = moved ? *moved : state.tiers_of(tenant.id);
+    std::vector<UsageRecord> piece =
+        back ? billing::rate_back(lease, terms, payer, state.rates, tiers, until)
+             : billing::rate_until(lease, terms, payer, state.rates, tiers, until);
+    if (until != to && !moved) moved = tiers;
+    for (UsageRecord& record : piece) {
+      record.month_end = end;
+      billing::advance(lease, record);
+      if (moved) billing::count(*moved, record);
+      records.push_back(std::move(record));
+    }
+    if (until == to) return book(draft, lease, held, std::move(records));
+  }
 }
 
 namespace {
@@ -181,9 +197,13 @@ namespace {
 void give_back_interrupted(Draft& draft, Lease& lease, Money& held) {
   const State& state = draft.state();
   const billing::Terms terms = billing::terms_of(*state.tasks.at(lease.task).spec, lease);
-  book(draft, lease, held,
-       billing::give_back_interrupted(lease, terms, payer_of(state.tenant(lease.tenant)),
-                                      state.rates));
+  std::vector<UsageRecord> records = billing::give_back_interrupted(
+      lease, terms, payer_of(state.tenant(lease.tenant)), state.rates);
+  for (UsageRecord& record : records) {
+    record.month_end = month_end(state, lease.tenant, lease.billed_until - Duration{1});
+    billing::advance(lease, record);
+  }
+  book(draft, lease, held, std::move(records));
 }
 
 // Prices published since the hold was made may have outgrown it: sets more aside while there is
@@ -310,8 +330,8 @@ Decision decide_on(const State& state, Instant now, const TimePassed&) {
   if (!state.marked.empty() && state.marked.begin()->first <= now)
     draft.add(NodeMarked{state.marked.begin()->second, Instant{}, "tried again"});
   if (state.timers.empty() || state.timers.begin()->first > now) {
-    if (draft.empty() && !settle_commitments(draft) && !review_holds(draft) && !move_spot(draft) &&
-        !tell_budget(draft))
+    if (draft.empty() && !settle_commitments(draft) && !close_month(draft) &&
+        !review_holds(draft) && !move_spot(draft) && !tell_budget(draft))
       end_by_budget(draft);
     return draft.done();
   }

@@ -42,6 +42,13 @@ std::optional<Reject> validate(const DeviceFacts& facts) {
   return std::nullopt;
 }
 
+// A rate that nothing is metered for: the card would promise a charge that never comes.
+const char* service_in(const PriceTerms& terms) {
+  if (terms.services.storage) return "storage";
+  if (terms.services.backup) return "backup";
+  return terms.services.network ? "network" : nullptr;
+}
+
 }  // namespace
 
 Decision decide_on(const State& state, Instant now, const AttachNode& asked) {
@@ -139,6 +146,13 @@ Decision decide_on(const State& state, Instant now, const ChangeTenant& asked) {
     return Draft::rejected({RejectCode::wrong_state, "a tenant keeps its name and its currency",
                             "create another tenant"});
   }
+  const auto open = state.open_charges.find(asked.tenant);
+  if (present.billing_zone != asked.spec.billing_zone && open != state.open_charges.end() &&
+      !open->second.empty()) {
+    return Draft::rejected({RejectCode::wrong_state,
+                            "the billing zone cannot change while something is to be invoiced",
+                            "issue an invoice first: loam invoice issue " + present.name});
+  }
   // Leases are priced with the discount they began under until their records are rated, so it only
   // changes while none runs.
   if (present.discount != asked.spec.discount && state.tenant(asked.tenant).tasks_running > 0) {
@@ -158,6 +172,12 @@ Decision decide_on(const State& state, Instant now, const PublishRateCard& asked
     return Draft::rejected({RejectCode::invalid_argument,
                             to_text(card.ce_per_gibibyte) + " CE per GiB is out of range",
                             "use zero or more"});
+  }
+  if (const char* service = service_in(card.terms)) {
+    return Draft::rejected({RejectCode::unsupported_field,
+                            "the rate of " + std::string(service) +
+                                " cannot be charged: the daemon does not meter it yet",
+                            "leave [services] out of the card"});
   }
   const auto& versions = state.rates.of(card.currency);
   if (card.effective_from < now ||
@@ -264,34 +284,6 @@ Decision decide_on(const State& state, Instant now, const ReverseTransaction& as
   const TransactionId id{draft.next().transaction++};
   draft.add(TransactionPosted{
       billing::reversal(id, payment.id, payment.tenant, payment.amount, asked.note)});
-  draft.subject(id.text());
-  return draft.done();
-}
-
-Decision decide_on(const State& state, Instant now, const IssueInvoice& asked) {
-  if (!known(state, asked.tenant)) return Draft::rejected(no_such_tenant(asked.tenant));
-  const auto open = state.open_charges.find(asked.tenant);
-  if (open == state.open_charges.end() || open->second.empty()) {
-    return Draft::rejected({RejectCode::nothing_to_invoice,
-                            "nothing was charged to " + state.tenant(asked.tenant).spec.name +
-                                " since its last invoice",
-                            "usage is charged when a task ends and at every full hour"});
-  }
-  Draft draft(state, now);
-  const InvoiceId id{draft.next().invoice++};
-  const Currency currency = state.tenant(asked.tenant).spec.currency;
-  const billing::OpenCharges& charges = open->second;
-  const Money spare = std::max(available(state, asked.tenant), Money::zero(currency));
-  const Invoice invoice = billing::close(charges, id, asked.tenant, currency, now, spare);
-  // What was charged was exact. The rest to the payable unit is posted now, so that the ledger has
-  // moved by the invoice's total, and the account of taxes by its taxes.
-  const Money tax = invoice.total - invoice.subtotal - charges.tax_in(currency);
-  const Money net = invoice.rounding - tax;
-  if (!net.is_zero() || !tax.is_zero()) {
-    draft.add(TransactionPosted{billing::rounding(TransactionId{draft.next().transaction++},
-                                                  asked.tenant, net, tax, id.text())});
-  }
-  draft.add(InvoiceIssued{invoice});
   draft.subject(id.text());
   return draft.done();
 }

@@ -193,6 +193,7 @@ void apply(State& state, const Record&, const TenantCreated& event) {
   tenant.spec = event.spec;
   state.tenants.push_back(std::move(tenant));
   state.tenant_by_name[event.spec.name] = event.tenant;
+  note_zone(state, event.spec);
   apply_tenant(state, state.tenants.back());
 }
 
@@ -200,6 +201,8 @@ void apply(State& state, const Record& record, const TenantChanged& event) {
   Tenant& tenant = tenant_of(state, event.tenant);
   const bool same = tenant.spec.quota == event.spec.quota;
   tenant.spec = event.spec;
+  note_zone(state, event.spec);
+  set_invoice_due(state, event.tenant);
   apply_tenant(state, tenant);
   if (same) return;
   // What a task takes was settled within the quota as it was: for those that have not run yet it is
@@ -364,12 +367,10 @@ void apply(State& state, const Record& record, const UsageRated& event) {
   const Instant due = next_due(lease);
   billing::advance(lease, usage);
   set_timer(state, due, lease);
-  if (usage.tier_month != Instant{}) {
-    state.tiers[usage.tenant].add(usage.purchase_model, usage.tier_month,
-                                  static_cast<Int128>(usage.billable_ce.value) * usage.billed.ms);
-  }
+  if (usage.tier_month != Instant{}) billing::count(state.tiers[usage.tenant], usage);
   state.open_charges[usage.tenant].add(task_of(state, usage.task).spec->attribution, usage,
                                        state.card(usage.card).terms().taxes);
+  set_invoice_due(state, usage.tenant);
   state.next.usage = usage.id.value + 1;
 }
 
@@ -506,12 +507,8 @@ void apply(State& state, const Record& record, const TaskFinished& event) {
 }
 
 void apply(State& state, const Record&, const InvoiceIssued& event) {
-  billing::OpenCharges& open = state.open_charges[event.invoice.tenant];
-  open.lines.clear();
-  open.taxed.clear();
-  open.tax = Money{};
-  open.from = event.invoice.to;
-  open.follows_invoice = true;
+  state.open_charges[event.invoice.tenant].take(event.invoice.months_to, event.invoice.to);
+  set_invoice_due(state, event.invoice.tenant);
   state.next.invoice = event.invoice.id.value + 1;
   state.invoices[event.invoice.id] = {event.invoice.id, event.invoice.tenant,
                                       event.invoice.subtotal, event.invoice.taxes,
@@ -521,6 +518,7 @@ void apply(State& state, const Record&, const InvoiceIssued& event) {
 // Onto the tenant's next invoice.
 void add_open(State& state, TenantId tenant, const AdjustmentLine& line, Instant at) {
   state.open_charges[tenant].add(line, state.card(line.card).terms().taxes, at);
+  set_invoice_due(state, tenant);
 }
 
 void apply(State& state, const Record&, const CommitmentBought& event) {

@@ -52,6 +52,10 @@ Result<void> Loop::reload() {
     }
     if (const auto* published = std::get_if<RateCardPublished>(&record.event))
       LOAM_CHECK(check_card(published->card));
+    if (const auto* created = std::get_if<TenantCreated>(&record.event))
+      LOAM_CHECK(check_zone(created->spec));
+    if (const auto* changed = std::get_if<TenantChanged>(&record.event))
+      LOAM_CHECK(check_zone(changed->spec));
     evolve(fresh, record);
     return {};
   }));

@@ -157,9 +157,11 @@ std::optional<Reject> put_price(const State& state, Instant now, const Tenant& t
   quote.tax_parts_per_million = billing::tax_rate(table.terms());
   quote.rule = priced->rule;
   if (spec.purchase_model == PurchaseModel::hybrid) {
-    quote.rule = std::string(request.terms.purchase_model == PurchaseModel::spot
-                                 ? "on spot now, on demand where spot is tight: "
-                                 : "on demand now, since spot is tight: ") +
+    const bool critical = spec.role == GroupRole::critical;
+    const bool spot = request.terms.purchase_model == PurchaseModel::spot;
+    quote.rule = std::string(critical ? "on demand, as a critical task of its group: "
+                             : spot   ? "on spot now, on demand where spot is tight: "
+                                      : "on demand now, since spot is tight: ") +
                  quote.rule;
   }
   if (spec.purchase_model == PurchaseModel::commitment) {

@@ -44,19 +44,22 @@ Money price_of(const State& state, const Lease& lease, const Task& task, Instant
   return net;
 }
 
-AdjustmentLine credit_line(const State& state, const Lease& lease, const Task& task, Money credit) {
+AdjustmentLine credit_line(const State& state, const Lease& lease, const Task& task, Money credit,
+                           Instant at) {
   const Attribution& who = task.spec->attribution;
   AdjustmentLine line;
   line.key.kind = InvoiceLineKind::credit;
   line.key.project = who.project;
   line.key.environment = who.environment;
   line.key.model = who.model;
+  line.key.model_version = who.model_version;
   line.key.purchase_model = lease.purchase_model;
   line.key.tariff = task.spec->tariff;
   line.key.unit_price = Money::zero(credit.currency());
   const billing::Terms terms = billing::terms_of(*task.spec, lease);
   line.card = state.rates.selling(credit.currency(), terms, lease.started_at)->card().id;
   line.list = line.net = -credit;
+  line.month_end = month_end(state, lease.tenant, at);
   return line;
 }
 
@@ -79,7 +82,7 @@ void credit_lost_work(Draft& draft, const Lease& lease, LostWorkCause cause) {
   // What shortfalls gave back of it is not given back again.
   const Money credit = lease.rated_net - lease.credited;
   if (settled || credit.is_zero() || credit.is_negative()) return;
-  const AdjustmentLine line = credit_line(state, lease, task, credit);
+  const AdjustmentLine line = credit_line(state, lease, task, credit, lease.started_at);
   const Money tax = billing::tax_on(table->terms(), credit);
   draft.add(LostWorkCredited{lease.tenant, lease.task, lease.id, cause, lease.started_at,
                              lease.billed_until, line});
@@ -118,7 +121,7 @@ Decision decide_on(const State& state, Instant now, const ReportShortfall& asked
       run_ms * static_cast<Int128>(lease->slices.size()) * asked.promised.value,
       Rounding::half_even);
   if (credit.is_zero()) return draft.done();
-  const AdjustmentLine line = credit_line(state, *lease, task, credit);
+  const AdjustmentLine line = credit_line(state, *lease, task, credit, from);
   const Money tax = billing::tax_on(state.card(line.card).terms(), credit);
   draft.add(ShortfallCredited{lease->tenant, lease->task, lease->id, asked.slice, from, to,
                               asked.promised, asked.delivered, line});

@@ -31,10 +31,13 @@ void save_money(const State& state, StateImage& image) {
     charges.tenant = tenant;
     charges.from = open.from;
     charges.follows_invoice = open.follows_invoice;
-    for (const auto& [key, line] : open.lines) charges.lines.push_back(line);
-    for (const auto& [tax, base] : open.taxed)
-      charges.taxed.push_back({tax.first, tax.second, base});
-    charges.tax = open.tax;
+    for (const auto& [end, month] : open.months) {
+      MonthImage& of = charges.months.emplace_back();
+      of.end = end;
+      for (const auto& [key, line] : month.lines) of.lines.push_back(line);
+      for (const auto& [tax, base] : month.taxed) of.taxed.push_back({tax.first, tax.second, base});
+      of.tax = month.tax;
+    }
   }
   for (const auto& [id, standing] : state.invoices) image.invoices.push_back(standing);
   for (const auto& [id, payment] : state.payments) image.payments.push_back(payment);
@@ -75,10 +78,13 @@ void restore_money(State& state, StateImage& image) {
     billing::OpenCharges& open = state.open_charges[charges.tenant];
     open.from = charges.from;
     open.follows_invoice = charges.follows_invoice;
-    for (InvoiceLine& line : charges.lines) open.lines.emplace(line.key, line);
-    for (TaxedImage& tax : charges.taxed)
-      open.taxed.emplace(std::pair(std::move(tax.name), tax.parts_per_million), tax.base);
-    open.tax = charges.tax;
+    for (MonthImage& of : charges.months) {
+      billing::MonthCharges& month = open.months[of.end];
+      for (InvoiceLine& line : of.lines) month.lines.emplace(line.key, line);
+      for (TaxedImage& tax : of.taxed)
+        month.taxed.emplace(std::pair(std::move(tax.name), tax.parts_per_million), tax.base);
+      month.tax = of.tax;
+    }
   }
   for (InvoiceStanding& standing : image.invoices) {
     const InvoiceId id = standing.id;
@@ -100,6 +106,7 @@ void restore_money(State& state, StateImage& image) {
       book.hours[hour.start] = {std::move(hour.pieces), std::move(hour.given), hour.due};
   }
   index_dues(state);
+  index_months(state);
   for (EndingImage& ending : image.ending)
     state.ending.insert({std::move(ending.budget), ending.task});
   for (TokenSourceImage& source : image.token_sources)
@@ -204,6 +211,7 @@ Result<void> check_card(const RateCard& card) {
 
 Result<void> check_cards(const StateImage& image) {
   for (const RateCard& card : image.rate_cards) LOAM_CHECK(check_card(card));
+  for (const Tenant& tenant : image.tenants) LOAM_CHECK(check_zone(tenant.spec));
   return {};
 }
 

@@ -17,15 +17,21 @@ struct TaxedImage {
 };
 BOOST_DESCRIBE_STRUCT(TaxedImage, (), (name, parts_per_million, base))
 
-struct OpenChargesImage {
-  TenantId tenant;
-  Instant from;
-  bool follows_invoice = false;
+struct MonthImage {
+  Instant end;
   std::vector<InvoiceLine> lines;
   std::vector<TaxedImage> taxed;
   Money tax;
 };
-BOOST_DESCRIBE_STRUCT(OpenChargesImage, (), (tenant, from, follows_invoice, lines, taxed, tax))
+BOOST_DESCRIBE_STRUCT(MonthImage, (), (end, lines, taxed, tax))
+
+struct OpenChargesImage {
+  TenantId tenant;
+  Instant from;
+  bool follows_invoice = false;
+  std::vector<MonthImage> months;
+};
+BOOST_DESCRIBE_STRUCT(OpenChargesImage, (), (tenant, from, follows_invoice, months))
 
 struct TierImage {
   TenantId tenant;
@@ -144,10 +150,11 @@ State state_of(StateImage image);
 // Whether a rate card of the journal or a snapshot can be used on this machine: its time zone may
 // be missing here. The error names it.
 Result<void> check_card(const RateCard& card);
+// Likewise of all cards, and of the tenants' billing zones.
 Result<void> check_cards(const StateImage& image);
 
 // The text a snapshot is stored as; versioned like events.
-inline constexpr int snapshot_version = 5;
+inline constexpr int snapshot_version = 6;
 std::string encode(const StateImage& image);
 Result<StateImage> decode_image(std::string_view text, int version);
 

@@ -80,6 +80,7 @@ Instant next_due(const State& state, Instant now) {
   if (state.rates.sells_spot()) due = std::min(due, spot_due(state, now));
   if (!state.budgets.empty()) due = std::min(due, state.budgets.next_due(now));
   if (!state.commitment_dues.empty()) due = std::min(due, state.commitment_dues.begin()->first);
+  if (!state.invoice_dues.empty()) due = std::min(due, state.invoice_dues.begin()->first);
   return due;
 }
 

@@ -15,6 +15,7 @@
 #include "billing/lease_rating.hpp"
 #include "domain/event.hpp"
 #include "engine/commitments.hpp"
+#include "engine/months.hpp"
 #include "schedule/pool_room.hpp"
 #include "schedule/scheduler.hpp"
 
@@ -112,6 +113,9 @@ class State {
   std::set<std::pair<Instant, NodeId>> marked;   // nodes that get no leases until then
   std::set<DeviceId> lost_in_use;                // lost devices whose leases are not ended yet
   CommitmentDues commitment_dues;
+  std::map<std::string, billing::Zone> zones;           // of tenants' months, by name
+  std::set<std::pair<Instant, TenantId>> invoice_dues;  // of monthly tenants with open charges
+  std::map<TenantId, Instant> invoice_due_of;           // likewise
   Market market;
   std::map<TaskId, MilliCe> spot_waiting;           // what each counts for in market.wanted
   std::set<std::pair<std::string, TaskId>> ending;  // by budget: running tasks that it ends

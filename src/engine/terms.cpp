@@ -147,9 +147,10 @@ Bought bought(const std::vector<schedule::UnitPlacement>& places) {
 
 Duration longest_grace(const TaskSpec& spec) {
   constexpr Duration spot_notice = Duration::minutes(2);
-  // One of a hybrid group may run on spot.
+  // An auxiliary one of a hybrid group may run on spot.
   const bool spot =
-      spec.purchase_model == PurchaseModel::spot || spec.purchase_model == PurchaseModel::hybrid;
+      spec.purchase_model == PurchaseModel::spot ||
+      (spec.purchase_model == PurchaseModel::hybrid && spec.role == GroupRole::auxiliary);
   return spot ? std::max(spec.grace, spot_notice) : spec.grace;
 }
 
@@ -186,15 +187,17 @@ PurchaseModel model_now(const State& state, Instant now, const Tenant& tenant, c
     return PurchaseModel::on_demand;
   billing::SpotMarket market = state.market.spot_market();
   market.demand = state.market.spot;  // others that wait may not come before it
-  return billing::hybrid_model(billing::GroupRole::auxiliary, ce, market, series->at(now),
-                               table->card().on_demand, tight);
+  return billing::hybrid_model(spec.role, ce, market, series->at(now), table->card().on_demand,
+                               tight);
 }
 
 std::vector<billing::Terms> terms_of(const TaskSpec& spec) {
   std::vector<PurchaseModel> models{spec.purchase_model};
   if (spec.purchase_model == PurchaseModel::commitment) models = {PurchaseModel::on_demand};
-  if (spec.purchase_model == PurchaseModel::hybrid)
-    models = {PurchaseModel::on_demand, PurchaseModel::spot};
+  if (spec.purchase_model == PurchaseModel::hybrid) {
+    models = {PurchaseModel::on_demand};
+    if (spec.role == GroupRole::auxiliary) models.push_back(PurchaseModel::spot);
+  }
   std::vector<billing::Terms> all;
   for (const PurchaseModel model : models) {
     all.push_back(billing::terms_of(spec, model, Isolation::hardware));

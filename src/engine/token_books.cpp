@@ -102,10 +102,14 @@ TokensUsed rated(const State& state, Instant now, const RecordTokens& asked, con
   const billing::PriceTable* table = state.rates.at(caller.spec.currency, event.use.from);
   if (table == nullptr) return event;  // there was no price yet, for anything
   event.charged = billing::rate_tokens(*table, event.use, caller.spec.discount);
+  for (AdjustmentLine& line : event.charged)
+    line.month_end = month_end(state, use.caller, event.use.from);
   if (!use.owner.valid() || use.owner == use.caller) return event;
   // Money of another currency cannot be passed on as it is.
   if (state.tenant(use.owner).spec.currency != caller.spec.currency) return event;
   event.earned = billing::income_of(event.charged, table->card().id);
+  for (AdjustmentLine& line : event.earned)
+    line.month_end = month_end(state, use.owner, event.use.from);
   return event;
 }
 
@@ -146,6 +150,7 @@ void apply_to_books(State& state, const TokensUsed& event, Instant at) {
   for (const AdjustmentLine& line : event.charged) {
     const PriceTerms& terms = state.card(line.card).terms();
     state.open_charges[event.use.caller].add(line, terms.taxes, event.use.from);
+    set_invoice_due(state, event.use.caller);
     Attribution who;
     who.project = line.key.project;
     who.environment = line.key.environment;
@@ -156,6 +161,7 @@ void apply_to_books(State& state, const TokensUsed& event, Instant at) {
   for (const AdjustmentLine& line : event.earned) {
     state.open_charges[event.use.owner].add(line, state.card(line.card).terms().taxes,
                                             event.use.from);
+    set_invoice_due(state, event.use.owner);
   }
 }
 

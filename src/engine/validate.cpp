@@ -173,8 +173,24 @@ std::optional<Reject> validate_attribution(const Attribution& who) {
     }
   }
   constexpr std::size_t text_max = 256;
-  if (who.model.size() > text_max || who.tags.size() > map_entries_max) {
+  if (who.model.size() > text_max || who.model_version.size() > text_max ||
+      who.tags.size() > map_entries_max) {
     return bad("the model name or the tags are too long", "shorten them");
+  }
+  if (who.model.empty() && !who.model_version.empty())
+    return bad("the version '" + who.model_version + "' is of no model",
+               "use --model NAME@VERSION");
+  return std::nullopt;
+}
+
+std::optional<Reject> validate_group(const TaskSpec& spec) {
+  if (!spec.group.empty() && !is_name(spec.group)) {
+    return bad("'" + spec.group + "' is not the name of a group",
+               "use 1 to 63 of a-z, 0-9 and '-', starting with a letter");
+  }
+  if (spec.role == GroupRole::critical && spec.purchase_model != PurchaseModel::hybrid) {
+    return bad("only a hybrid task has a role in its group",
+               "use --purchase hybrid, or leave the role out");
   }
   return std::nullopt;
 }
@@ -191,6 +207,7 @@ std::optional<Reject> validate(const TaskSpec& spec) {
   if (auto reject = validate_ports(spec.ports)) return reject;
   if (auto reject = validate_not_yet(spec)) return reject;
   if (auto reject = validate_attribution(spec.attribution)) return reject;
+  if (auto reject = validate_group(spec)) return reject;
   if (auto reject = validate_paths(spec)) return reject;
   if (spec.limit.ms <= 0 || spec.limit > limit_max) {
     return bad("a time limit of " + to_text(spec.limit) + " is out of range",
@@ -232,6 +249,8 @@ std::optional<Reject> validate(const TenantSpec& spec) {
   if (spec.payment == PaymentMode::prepaid && !spec.credit_limit.is_zero()) {
     return bad("a prepaid tenant has no credit limit", "make it postpaid, or leave the limit out");
   }
+  if (const auto zone = billing::Zone::open(spec.billing_zone); !zone.ok())
+    return bad(zone.error().message, zone.error().next_step);
   const Quota& quota = spec.quota;
   const bool negative = (quota.ce && quota.ce->value < 0) ||
                         (quota.memory && quota.memory->value < 0) ||

@@ -81,7 +81,7 @@ void Auditor::on(const Record&, const TenantCreated& event) {
   tenants_.emplace_back();
   TenantBook& tenant = tenants_.back();
   tenant.spec = event.spec;
-  tenant.uninvoiced = tenant.owed = tenant.overrun = Money::zero(event.spec.currency);
+  tenant.owed = tenant.overrun = Money::zero(event.spec.currency);
 }
 
 void Auditor::on(const Record&, const TenantChanged& event) {

@@ -127,8 +127,10 @@ class Auditor {
     Mebibytes memory_used;
     MilliDevice devices_used;
     std::int64_t running = 0;
-    Money uninvoiced;
-    Money owed;     // charged with tax and not invoiced, credit notes apart
+    // Charged and not invoiced, before tax and with it, by the month's end that was told.
+    std::map<Instant, Money> uninvoiced;
+    std::map<Instant, Money> due;
+    Money owed;     // by the ledger: charged with tax and not invoiced, credit notes apart
     Money overrun;  // charges that no hold covered
   };
 
@@ -186,6 +188,9 @@ class Auditor {
   void check_cohort(const std::string& name);
   void check_wallet(TenantId id);
   void check_payment(const Transaction& transaction, TenantBook& tenant);
+  void owe(TenantId tenant, const AdjustmentLine& line);
+  void owe(TenantBook& tenant, RateCardId card, Money net, Instant month_end);
+  void check_month(TenantBook& tenant, const UsageRecord& usage);
   // Whether all its members fit, given the leases that are there now (at: none), or that will be
   // there then by their limits; on devices of `types` alone where there are any.
   bool fits_somewhere(const TaskSpec& spec, std::optional<Instant> at,

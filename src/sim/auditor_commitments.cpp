@@ -34,7 +34,7 @@ void Auditor::on(const Record& record, const CommitmentCharged& event) {
     if (record.at < entry.commitment.terms.fees.at(index).from)
       fail(9, event.commitment.text() + " was charged before its period began");
     ++entry.commitment.fees_charged;
-    tenants_.at(event.tenant.value - 1).uninvoiced += event.line.net;
+    owe(event.tenant, event.line);
     return;
   }
   fail(9, event.commitment.text() + " was never bought");
@@ -62,7 +62,7 @@ void Auditor::on(const Record& record, const UseCovered& event) {
   for (const AdjustmentLine& line : event.lines) {
     covered -= line.milli_ce_ms;
     book.given -= line.net;
-    tenant.uninvoiced += line.net;
+    owe(event.tenant, line);
     if (!line.net.is_negative()) tenant.overrun += line.net + line.net;  // with any tax on it
   }
   Int128 right = 0;
@@ -95,7 +95,7 @@ void Auditor::on(const Record&, const TokensUsed& event) {
   for (const AdjustmentLine& line : event.charged) {
     charged += line.net;
     tokens += line.milli_ce_ms;
-    caller.uninvoiced += line.net;
+    owe(event.use.caller, line);
     caller.overrun += line.net + line.net;  // with any tax on it
     if (line.net.is_negative() || line.net > line.list)
       fail(9, "tokens of " + event.use.model + " cost " + to_text(line.net));
@@ -104,7 +104,7 @@ void Auditor::on(const Record&, const TokensUsed& event) {
     fail(9, "tokens of " + event.use.model + " were charged that nobody used");
   for (const AdjustmentLine& line : event.earned) {
     passed_on -= line.net;
-    tenants_.at(event.use.owner.value - 1).uninvoiced += line.net;
+    owe(event.use.owner, line);
   }
   if (!event.earned.empty() && (passed_on != charged || event.use.owner == event.use.caller))
     fail(9, "the owner of " + event.use.model + " got other money than was charged");
@@ -120,7 +120,7 @@ void Auditor::on(const Record& record, const ShortfallCredited& event) {
   if (!event.line.net.is_negative() || event.delivered >= event.promised)
     fail(9, event.lease.text() + " is credited for what it got");
   owner->rated += event.line.net;
-  tenants_.at(owner->tenant.value - 1).uninvoiced += event.line.net;
+  owe(owner->tenant, event.line);
 }
 
 void Auditor::on(const Record& record, const LostWorkCredited& event) {
@@ -134,7 +134,7 @@ void Auditor::on(const Record& record, const LostWorkCredited& event) {
       (book->net + event.line.net).is_negative())
     fail(9, event.lease.text() + " is credited with more than it was charged");
   owner->rated += event.line.net;
-  tenants_.at(owner->tenant.value - 1).uninvoiced += event.line.net;
+  owe(owner->tenant, event.line);
 }
 
 }  // namespace loam::sim

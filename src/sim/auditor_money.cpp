@@ -131,7 +131,9 @@ void Auditor::on(const Record& record, const UsageRated& event) {
   book->rated_until = usage.to;
   book->billed += usage.to - usage.from;
   owner->rated += usage.net;
-  tenants_.at(book->tenant.value - 1).uninvoiced += usage.net;
+  TenantBook& tenant = tenants_.at(book->tenant.value - 1);
+  check_month(tenant, usage);
+  owe(tenant, usage.card, usage.net, usage.month_end);
   if (book->purchase_model == PurchaseModel::on_demand) {
     // From the tenant's first record on: what a correction takes back may be older than any
     // commitment.
@@ -140,6 +142,35 @@ void Auditor::on(const Record& record, const UsageRated& event) {
     used += usage.net;
   }
   check_rating(*book, *owner, usage, *card);
+}
+
+// Taxes are taken charge by charge, each rounded once.
+void Auditor::owe(TenantBook& tenant, RateCardId card, Money net, Instant month_end) {
+  const Money zero = Money::zero(tenant.spec.currency);
+  tenant.uninvoiced.try_emplace(month_end, zero).first->second += net;
+  std::int64_t rate = 0;
+  if (card.valid() && card.value <= cards_.size()) {
+    for (const Tax& tax : cards_[card.value - 1].terms.taxes) rate += tax.parts_per_million;
+  }
+  tenant.due.try_emplace(month_end, zero).first->second +=
+      net + net.times_ratio(rate, 1'000'000, Rounding::half_even);
+}
+
+void Auditor::owe(TenantId tenant, const AdjustmentLine& line) {
+  owe(tenants_.at(tenant.value - 1), line.card, line.net, line.month_end);
+}
+
+// It lies in one month: in that of its tenant's which ends first after its beginning.
+void Auditor::check_month(TenantBook& tenant, const UsageRecord& usage) {
+  if (usage.month_end == Instant{}) return;
+  const Instant begin = std::min(usage.from, usage.to);
+  const Instant end = std::max(usage.from, usage.to);
+  if (end > usage.month_end || usage.month_end - begin > Duration::hours(24 * 32))
+    fail(9,
+         usage.id.text() + " does not lie in the month that ends at " + to_text(usage.month_end));
+  const auto known = tenant.uninvoiced.upper_bound(begin);
+  if (begin != end && known != tenant.uninvoiced.end() && known->first < usage.month_end)
+    fail(9, usage.id.text() + " lies in the month that ends at " + to_text(known->first));
 }
 
 void Auditor::on(const Record&, const InvoiceIssued& event) {
@@ -166,16 +197,32 @@ void Auditor::on(const Record&, const InvoiceIssued& event) {
     fail(9, invoice.id.text() + " totals " + to_text(invoice.total) + " over lines of " +
                 to_text(payable) + " and taxes of " + to_text(total - payable));
   }
-  if (net != tenant.uninvoiced) {
-    fail(9, invoice.id.text() + " bills " + to_text(net) + " where " + to_text(tenant.uninvoiced) +
+  // It takes in the months that end by then, all of them, and nothing of later ones.
+  Money charged = Money::zero(invoice.currency);
+  Money stays = charged;
+  for (auto& [end, amount] : tenant.uninvoiced) {
+    if (end > invoice.months_to) continue;
+    charged += amount;
+    amount = Money::zero(invoice.currency);
+  }
+  for (auto& [end, amount] : tenant.due) {
+    if (end > invoice.months_to) {
+      stays += amount;
+    } else {
+      amount = Money::zero(invoice.currency);
+    }
+  }
+  if (invoice.months_to < invoice.to)
+    fail(9, invoice.id.text() + " ends after the months that it takes in");
+  if (net != charged) {
+    fail(9, invoice.id.text() + " bills " + to_text(net) + " where " + to_text(charged) +
                 " was charged");
   }
-  tenant.uninvoiced = Money::zero(invoice.currency);
-  if (tenant.owed != invoice.total) {
+  if (tenant.owed - stays != invoice.total) {
     fail(9, invoice.id.text() + " totals " + to_text(invoice.total) +
-                " where the ledger moved by " + to_text(tenant.owed));
+                " where the ledger moved by " + to_text(tenant.owed - stays));
   }
-  tenant.owed = Money::zero(invoice.currency);
+  tenant.owed = stays;
   to_give_back_.emplace(invoice.id, invoice.total);
 }
 

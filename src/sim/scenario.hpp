@@ -109,6 +109,7 @@ struct CancelStep {
 };
 struct InvoiceNow {
   std::string tenant;
+  std::string month;  // of its billing zone: "2025-03"; empty: all that was charged
 };
 // A node's report made by hand, for stale, late and repeated ones.
 struct Report {

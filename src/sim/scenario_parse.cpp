@@ -132,6 +132,7 @@ Result<Step> read_tenant_as(Words& words, bool change) {
     }
   }
   LOAM_CHECK(words.take("discount", spec.discount, parse_percent));
+  LOAM_CHECK(read_invoicing(words, spec));
   const auto zero_or = [](auto parse) {
     return [parse](std::string_view text) -> decltype(parse(text)) {
       using Value = typename decltype(parse(text))::value_type;
@@ -255,7 +256,7 @@ Result<void> read_terms(Words& words, Submit& submit) {
   LOAM_CHECK(words.take("queue", spec.queue, parse_text));
   LOAM_CHECK(words.take("project", spec.attribution.project, parse_text));
   LOAM_CHECK(words.take("environment", spec.attribution.environment, parse_text));
-  LOAM_CHECK(words.take("model", spec.attribution.model, parse_text));
+  LOAM_CHECK(read_group(words, spec));
   LOAM_CHECK(words.take("key", submit.key, parse_text));
   if (const Word* secret = words.attribute("secret")) spec.secrets["SECRET"] = secret->text;
   if (words.attribute("port") != nullptr) {
@@ -311,11 +312,6 @@ Result<Step> read_topup(Words& words) {
   LOAM_TRY(word, words.next("the amount (100USD)"));
   LOAM_TRY(amount, words.placed(*word, parse_amount(word->text)));
   return Step(Pay{tenant->text, amount, false});
-}
-
-Result<Step> read_invoice(Words& words) {
-  LOAM_TRY(tenant, words.next("the tenant"));
-  return Step(InvoiceNow{tenant->text});
 }
 
 Result<Step> read_report(Words& words) {
@@ -439,7 +435,7 @@ constexpr std::array verbs{
     Verb{"tenant", read_tenant, true,
          "tenant NAME [wallet=100USD] [credit=50USD] [currency=USD] [discount=10%] [quota_ce=] "
          "[quota_memory=] [quota_tasks=] [quota_queued=] [quota_devices=] [quota_longest=] "
-         "[cohort=] [borrow=50%] [lend=50%]"},
+         "[cohort=] [borrow=50%] [lend=50%] [zone=UTC] [invoicing=monthly]"},
     Verb{"change", read_change, true, "change NAME, then what tenant takes"},
     Verb{"queue", read_queue, true,
          "queue NAME [discipline=] [rank=] [weight=] [barred=A,B] [safe=] [preemptions=] [window=] "
@@ -458,7 +454,7 @@ constexpr std::array verbs{
     Verb{"topup", read_topup, true, "topup TENANT 100USD"},
     Verb{"refund", read_refund, true, "refund TENANT 100USD"},
     Verb{"reverse", read_reverse, true, "reverse TENANT [x3]"},
-    Verb{"invoice", read_invoice, true, "invoice TENANT"},
+    Verb{"invoice", read_invoice, true, "invoice TENANT [month=2026-03]"},
     Verb{"report", read_report, true,
          "report TASK started|ended [epoch=1] [ago=5s] [exit=0] [as=exited]"},
     Verb{

@@ -92,5 +92,8 @@ Result<Step> read_reverse(Words& words);
 Result<Step> read_cancel(Words& words);
 Result<Step> read_commit(Words& words);
 Result<Step> read_shortfall(Words& words);
+Result<Step> read_invoice(Words& words);
+Result<void> read_invoicing(Words& words, TenantSpec& spec);
+Result<void> read_group(Words& words, TaskSpec& spec);
 
 }  // namespace loam::sim

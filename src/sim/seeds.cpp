@@ -13,6 +13,7 @@
 
 #include "base/random.hpp"
 #include "domain/event_codec.hpp"
+#include "engine/months.hpp"
 #include "engine/queries.hpp"
 #include "sim/audited_world.hpp"
 #include "sim/workload.hpp"
@@ -262,7 +263,13 @@ class SeedRun {
     const Money amount = Money(Int128{Money::units_per_one / 1000} * act.amount, currency);
     if (act.kind == ActKind::top_up) world_.ask(TopUp{tenant, amount, "workload"});
     if (act.kind == ActKind::pay_out) world_.ask(PayOut{tenant, amount, "workload"});
-    if (act.kind == ActKind::invoice) world_.ask(IssueInvoice{tenant});
+    if (act.kind == ActKind::invoice) {
+      // Half of them for the month that the workload may see the end of.
+      std::optional<Instant> month;
+      if (act.amount % 2 == 0 && world_.up())
+        month = engine::month_end(world_.state(), tenant, start);
+      world_.ask(IssueInvoice{tenant, month});
+    }
     if (act.kind == ActKind::publish_price) {
       RateCard card;
       card.currency = currency;

@@ -2,6 +2,8 @@
 
 #include <boost/describe/enum_to_string.hpp>
 
+#include "billing/attribution.hpp"
+
 namespace loam::sim {
 namespace {
 
@@ -327,11 +329,17 @@ std::vector<Line> Story::issued_to(TenantId tenant) const {
   std::vector<Line> lines;
   const auto found = invoices_.find(tenant);
   if (found == invoices_.end()) return lines;
+  // Of an invoice that ends with a month.
+  if (found->second.to == found->second.months_to) {
+    lines.push_back(line_of({plain("over"), attribute("from", to_text(found->second.from)),
+                             attribute("to", to_text(found->second.to))}));
+  }
   for (const InvoiceLine& line : found->second.lines) {
     lines.push_back(
         line_of({plain(line.key.kind == InvoiceLineKind::usage ? "line" : text_of(line.key.kind)),
                  plain(line.key.project + "/" + line.key.environment),
-                 plain(text_of(line.key.purchase_model)), attribute("model", line.key.model),
+                 plain(text_of(line.key.purchase_model)),
+                 attribute("model", billing::model_name(line.key.model, line.key.model_version)),
                  attribute("price", amount_text(line.key.unit_price)),
                  attribute("ce_seconds", decimal_text(line.milli_ce_ms, ce_second_decimals)),
                  attribute("net", amount_text(line.net)),

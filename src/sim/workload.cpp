@@ -231,6 +231,18 @@ void plan_payments(Workload& plan, std::uint64_t seed, std::int64_t horizon_ms) 
   if (random.chance(300)) plan.acts.push_back({when(), ActKind::cancel, random.below(3), 0, {}});
 }
 
+// Months that end while the workload runs, which begins with the year in UTC; closed unasked for
+// some; alike.
+void plan_months(Workload& plan, std::uint64_t seed) {
+  constexpr const char* zones[] = {"UTC", "Atlantic/Azores", "America/Sao_Paulo",
+                                   "America/St_Johns", "America/New_York"};
+  Random random(Random(~seed ^ 0x3c6e'f372).next());
+  for (auto& tenant : plan.tenants) {
+    tenant.spec.billing_zone = zones[random.below(5)];
+    if (random.chance(500)) tenant.spec.invoicing = Invoicing::monthly;
+  }
+}
+
 // Cohorts with stock that idles, quotas in devices and bounds on what is lent and borrowed; alike.
 void plan_cohorts(Workload& plan, std::uint64_t seed) {
   Random random(Random(seed ^ 0x636f'686f'7274'7300).next());
@@ -353,6 +365,7 @@ Workload workload_of(std::uint64_t seed) {
   plan_commitments(plan, seed, horizon_ms);
   plan_payments(plan, seed, horizon_ms);
   plan_cohorts(plan, seed);
+  plan_months(plan, seed);
   plan_spot(plan, seed);
   std::stable_sort(plan.acts.begin(), plan.acts.end(),
                    [](const Act& a, const Act& b) { return a.at < b.at; });

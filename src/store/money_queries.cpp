@@ -18,6 +18,7 @@ Result<InvoiceRow> read_invoice(const Statement& statement) {
   row.invoice.subtotal = columns.money(row.invoice.currency);
   row.invoice.total = columns.money(row.invoice.currency);
   row.invoice.rounding = columns.money(row.invoice.currency);
+  row.invoice.months_to = columns.instant();
   LOAM_CHECK(columns.done("invoice " + row.invoice.id.text()));
   return row;
 }
@@ -39,6 +40,7 @@ Result<InvoiceLine> read_line(const Statement& statement, Currency currency) {
   line.list = columns.money(currency);
   line.net = columns.money(currency);
   line.payable = columns.money(currency);
+  line.key.model_version = columns.text();
   LOAM_CHECK(columns.done("an invoice line"));
   return line;
 }
@@ -88,19 +90,19 @@ Result<std::vector<InvoiceRow>> Queries::invoices(const InvoiceFilter& filter) {
     return id.valid() ? std::optional(number(id)) : std::optional<std::int64_t>();
   };
   LOAM_TRY(database, Borrowed::take(*this));
-  LOAM_TRY(query,
-           database->prepare(
-               "SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, seq, usage_upto, "
-               "subtotal, total, rounding FROM invoices WHERE (?1 IS NULL OR tenant_id = ?1) "
-               "AND (?2 IS NULL OR id < ?2) AND (?3 IS NULL OR id = ?3) "
-               "ORDER BY id DESC LIMIT ?4"));
+  LOAM_TRY(query, database->prepare(
+                      "SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, seq, usage_upto, "
+                      "subtotal, total, rounding, months_to_ms FROM invoices WHERE (?1 IS NULL OR "
+                      "tenant_id = ?1) "
+                      "AND (?2 IS NULL OR id < ?2) AND (?3 IS NULL OR id = ?3) "
+                      "ORDER BY id DESC LIMIT ?4"));
   query.bind_all(optional_number(filter.tenant), optional_number(filter.before),
                  optional_number(filter.only), filter.limit);
   LOAM_TRY(rows, read_all(query, read_invoice));
   LOAM_TRY(lines, database->prepare(
                       "SELECT kind, project, environment, model, purchase_model, tariff, "
-                      "price_window, per_task, unit_price, milli_ce_ms, tasks, list, net, payable "
-                      "FROM invoice_lines WHERE invoice_id = ? ORDER BY position"));
+                      "price_window, per_task, unit_price, milli_ce_ms, tasks, list, net, payable, "
+                      "model_version FROM invoice_lines WHERE invoice_id = ? ORDER BY position"));
   LOAM_TRY(taxes, database->prepare("SELECT name, parts_per_million, base, amount FROM "
                                     "invoice_taxes WHERE invoice_id = ? ORDER BY position"));
   for (InvoiceRow& row : rows) {
@@ -122,12 +124,12 @@ Result<std::vector<InvoiceRow>> Queries::invoices(const InvoiceFilter& filter) {
 
 Result<std::vector<AdjustmentRow>> Queries::adjustments(TenantId tenant, Instant from, Instant to) {
   LOAM_TRY(database, Borrowed::take(*this));
-  LOAM_TRY(query,
-           database->prepare(
-               "SELECT from_ms, to_ms, commitment_id, lease_id, kind, project, environment, "
-               "model, purchase_model, tariff, price_window, rate_card_id, currency, "
-               "unit_price, milli_ce_ms, list, net, seq FROM adjustments WHERE tenant_id = ? AND "
-               "from_ms >= ? AND from_ms < ? ORDER BY from_ms, seq, position"));
+  LOAM_TRY(query, database->prepare(
+                      "SELECT from_ms, to_ms, commitment_id, lease_id, kind, project, environment, "
+                      "model, purchase_model, tariff, price_window, rate_card_id, currency, "
+                      "unit_price, milli_ce_ms, list, net, seq, model_version, month_end_ms FROM "
+                      "adjustments WHERE tenant_id = ? AND "
+                      "from_ms >= ? AND from_ms < ? ORDER BY from_ms, seq, position"));
   query.bind_all(number(tenant), from.ms, to.ms);
   return read_all(query, [](const Statement& statement) -> Result<AdjustmentRow> {
     Columns columns(statement);
@@ -151,6 +153,8 @@ Result<std::vector<AdjustmentRow>> Queries::adjustments(TenantId tenant, Instant
     row.line.list = columns.money(currency);
     row.line.net = columns.money(currency);
     row.sequence = static_cast<std::uint64_t>(columns.integer());
+    key.model_version = columns.text();
+    row.line.month_end = columns.instant();
     LOAM_CHECK(columns.done("an adjustment"));
     return row;
   });

@@ -48,7 +48,9 @@ CREATE TABLE tenants(
   quota_memory_mib INTEGER,
   quota_tasks INTEGER,
   quota_queued INTEGER,
-  created_ms INTEGER NOT NULL
+  created_ms INTEGER NOT NULL,
+  billing_zone TEXT NOT NULL,
+  invoicing TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE rate_cards(
@@ -93,7 +95,9 @@ CREATE TABLE tasks(
   net TEXT NOT NULL,
   tax TEXT NOT NULL,
   submitted_by TEXT NOT NULL,
-  accepted_seq INTEGER NOT NULL
+  accepted_seq INTEGER NOT NULL,
+  model_version TEXT NOT NULL,
+  task_group TEXT NOT NULL
 ) STRICT;
 -- Newest first within a tenant; the name is there so that a search by name need not visit the rows.
 CREATE INDEX tasks_by_tenant ON tasks(tenant_id, id, name);
@@ -152,7 +156,8 @@ CREATE TABLE usage(
   discount TEXT NOT NULL,
   net TEXT NOT NULL,
   list_residue INTEGER NOT NULL,
-  net_residue INTEGER NOT NULL
+  net_residue INTEGER NOT NULL,
+  month_end_ms INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX usage_by_task ON usage(task_id);
 CREATE INDEX usage_by_tenant ON usage(tenant_id, from_ms);
@@ -190,7 +195,8 @@ CREATE TABLE invoices(
   usage_upto INTEGER NOT NULL,
   subtotal TEXT NOT NULL,
   total TEXT NOT NULL,
-  rounding TEXT NOT NULL
+  rounding TEXT NOT NULL,
+  months_to_ms INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX invoices_by_tenant ON invoices(tenant_id);
 
@@ -211,6 +217,7 @@ CREATE TABLE invoice_lines(
   list TEXT NOT NULL,
   net TEXT NOT NULL,
   payable TEXT NOT NULL,
+  model_version TEXT NOT NULL,
   PRIMARY KEY(invoice_id, position)
 ) STRICT, WITHOUT ROWID;
 
@@ -265,7 +272,8 @@ CREATE TABLE commitments(
   fees INTEGER NOT NULL,
   fees_charged INTEGER NOT NULL,
   ended_ms INTEGER,
-  reason TEXT NOT NULL
+  reason TEXT NOT NULL,
+  model_version TEXT NOT NULL
 ) STRICT;
 CREATE INDEX commitments_by_tenant ON commitments(tenant_id);
 
@@ -291,6 +299,8 @@ CREATE TABLE adjustments(
   milli_ce_ms INTEGER NOT NULL,
   list TEXT NOT NULL,
   net TEXT NOT NULL,
+  model_version TEXT NOT NULL,
+  month_end_ms INTEGER NOT NULL,
   PRIMARY KEY(seq, position)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX adjustments_by_tenant ON adjustments(tenant_id, from_ms);
@@ -331,7 +341,7 @@ FROM devices d JOIN nodes n ON n.id = d.node_id;
 
 CREATE VIEW v_tasks AS
 SELECT 't' || t.id AS task, n.name AS tenant, t.name, t.state, t.outcome, t.exit_code, t.reason,
-       t.project, t.environment, t.model, t.purchase_model,
+       t.project, t.environment, t.model, t.model_version, t.task_group, t.purchase_model,
        @t.submitted@ AS submitted, @t.started@ AS started, @t.finished@ AS finished,
        t.limit_ms / 1000.0 AS limit_s, t.asked_milli_ce / 1000.0 AS ce,
        t.asked_milli_device / 1000.0 AS share, t.attempts, t.run_ms / 1000.0 AS run_s,
@@ -360,7 +370,7 @@ FROM usage u JOIN tenants n ON n.id = u.tenant_id;
 
 CREATE VIEW v_bill AS
 SELECT n.name AS tenant, 't' || t.id AS task, t.name, t.project, t.environment, t.model,
-       t.run_ms / 1000.0 AS run_s, t.billed_ms / 1000.0 AS billed_s, t.list, t.discount, t.net,
+       t.model_version, t.run_ms / 1000.0 AS run_s, t.billed_ms / 1000.0 AS billed_s, t.list, t.discount, t.net,
        t.tax, t.currency
 FROM tasks t JOIN tenants n ON n.id = t.tenant_id WHERE t.billed_ms > 0;
 
@@ -372,7 +382,7 @@ JOIN tenants n ON n.id = x.tenant_id;
 
 CREATE VIEW v_invoices AS
 SELECT 'inv-' || i.id AS invoice, n.name AS tenant, @i.from@ AS "from", @i.to@ AS "to",
-       @i.issued@ AS issued, l.kind, l.project, l.environment, l.model, l.purchase_model,
+       @i.issued@ AS issued, l.kind, l.project, l.environment, l.model, l.model_version, l.purchase_model,
        l.tariff, l.price_window, l.unit_price, CASE WHEN l.kind LIKE '%token%' THEN 0.0 ELSE
        l.milli_ce_ms / 3600000000.0 END AS ce_hours, l.tasks,
        CASE WHEN l.kind LIKE '%token%' THEN l.milli_ce_ms ELSE 0 END AS tokens, l.list,

@@ -46,16 +46,17 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   X(set_health, "UPDATE devices SET health=?2, health_reason=?3 WHERE id=?1")                      \
   X(set_draining, "UPDATE devices SET draining=?2 WHERE id=?1")                                    \
   X(put_tenant,                                                                                    \
-    "INSERT INTO tenants VALUES(?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET "             \
+    "INSERT INTO tenants VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET "         \
     "name=excluded.name, payment=excluded.payment, currency=excluded.currency, "                   \
     "credit_limit=excluded.credit_limit, discount_basis_points=excluded.discount_basis_points, "   \
     "quota_milli_ce=excluded.quota_milli_ce, quota_memory_mib=excluded.quota_memory_mib, "         \
-    "quota_tasks=excluded.quota_tasks, quota_queued=excluded.quota_queued")                        \
+    "quota_tasks=excluded.quota_tasks, quota_queued=excluded.quota_queued, "                       \
+    "billing_zone=excluded.billing_zone, invoicing=excluded.invoicing")                            \
   X(insert_card, "INSERT INTO rate_cards VALUES(?,?,?,?,?,?,?)")                                   \
   X(insert_task,                                                                                   \
     "INSERT INTO tasks VALUES(?1,?2,?3,'waiting','none',NULL,'',?4,?5,?6,?7,?8,?9,?10,?11,?12,"    \
     "?13,?14,?15,NULL,NULL,NULL,0,0,0,(SELECT currency FROM tenants WHERE id=?2),'0','0','0',"     \
-    "'0',?16,?17)")                                                                                \
+    "'0',?16,?17,?18,?19)")                                                                        \
   X(grant_task, "UPDATE tasks SET state='starting', lease_id=?2, attempts=?3 WHERE id=?1")         \
   X(start_task,                                                                                    \
     "UPDATE tasks SET state=CASE WHEN state='starting' AND NOT EXISTS(SELECT 1 FROM leases l "     \
@@ -86,22 +87,22 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
     "UPDATE leases SET ended_ms=?2, device_time_ms=?3, memory_peak_mib=?4, outcome=?5, "           \
     "exit_code=CASE WHEN started_ms IS NULL THEN NULL ELSE ?6 END, reason=?7 WHERE id=?1")         \
   X(insert_slice, "INSERT INTO slices VALUES(?,?,?,?,?)")                                          \
-  X(insert_usage, "INSERT INTO usage VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")         \
+  X(insert_usage, "INSERT INTO usage VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")       \
   X(insert_transaction, "INSERT INTO transactions VALUES(?,?,?,?,?,?,?)")                          \
   X(insert_posting, "INSERT INTO postings VALUES(?,?,?,?,?,?,?)")                                  \
   X(insert_invoice,                                                                                \
     "INSERT INTO invoices VALUES(?,?,?,?,?,?,?,"                                                   \
-    "(SELECT coalesce(max(id), 0) FROM usage),?,?,?)")                                             \
+    "(SELECT coalesce(max(id), 0) FROM usage),?,?,?,?)")                                           \
   X(card_terms, "SELECT terms FROM rate_cards WHERE id=?")                                         \
-  X(insert_line, "INSERT INTO invoice_lines VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")              \
+  X(insert_line, "INSERT INTO invoice_lines VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")            \
   X(insert_tax, "INSERT INTO invoice_taxes VALUES(?,?,?,?,?,?)")                                   \
   X(insert_note, "INSERT INTO credit_notes VALUES(?,?,?,?,?,?,?,?,?)")                             \
   X(insert_note_tax, "INSERT INTO credit_note_taxes VALUES(?,?,?,?,?,?)")                          \
-  X(insert_commitment, "INSERT INTO commitments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,NULL,'')")    \
+  X(insert_commitment, "INSERT INTO commitments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,NULL,'',?)")  \
   X(charge_commitment, "UPDATE commitments SET fees_charged=?2 WHERE id=?1")                       \
   X(end_commitment, "UPDATE commitments SET ended_ms=?2, reason=?3 WHERE id=?1")                   \
   X(insert_adjustment,                                                                             \
-    "INSERT INTO adjustments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")                   \
+    "INSERT INTO adjustments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")               \
   X(insert_spot, "INSERT INTO spot_prices VALUES(?,?,?,?,?)")                                      \
   X(insert_notice, "INSERT INTO budget_notices VALUES(?,?,?,?,?,?,?,?)")                           \
   X(set_mark, "UPDATE meta SET value=?2 WHERE key=?1")
@@ -173,7 +174,8 @@ struct Projector::Statements {
     return put_tenant.run(number(tenant), std::string_view(spec.name), name(spec.payment),
                           spec.currency.code(), std::string_view(limit), spec.discount.value,
                           value_if(spec.quota.ce), value_if(spec.quota.memory), spec.quota.tasks,
-                          spec.quota.queued, record.at);
+                          spec.quota.queued, record.at, std::string_view(spec.billing_zone),
+                          name(spec.invoicing));
   }
   Result<void> on(const Record& record, const TenantCreated& e) {
     return put(record, e.tenant, e.spec);
@@ -217,7 +219,8 @@ struct Projector::Statements {
         std::string_view(spec.service_class), value_if(spec.request.ce),
         value_if(spec.request.share), value_if(spec.request.memory), spec.request.devices,
         spec.limit.ms, record.at, std::string_view(actor),
-        static_cast<std::int64_t>(record.sequence));
+        static_cast<std::int64_t>(record.sequence),
+        std::string_view(spec.attribution.model_version), std::string_view(spec.group));
   }
 
   Result<void> on(const Record& record, const LeaseGranted& e) {
@@ -254,7 +257,7 @@ struct Projector::Statements {
         r.billable_ce.value, r.memory.value, number(r.card), name(r.purchase_model), name(r.tariff),
         std::string_view(r.window), r.billed.ms, r.tasks, r.tier_month, r.net.currency().code(),
         std::string_view(unit_price), std::string_view(list), std::string_view(discount),
-        std::string_view(net), r.list_residue, r.net_residue));
+        std::string_view(net), r.list_residue, r.net_residue, r.month_end));
     LOAM_TRY(taxed, tax_of(r));
     const std::string tax = amount_text(taxed);
     return update(rate_task, r.task.text() + " in " + std::string(r.net.currency().code()),
@@ -306,10 +309,11 @@ struct Projector::Statements {
     const std::string subtotal = amount_text(invoice.subtotal);
     const std::string total = amount_text(invoice.total);
     const std::string rounding = amount_text(invoice.rounding);
-    LOAM_CHECK(insert_invoice.run(
-        number(invoice.id), number(invoice.tenant), invoice.currency.code(), invoice.from,
-        invoice.to, record.at, static_cast<std::int64_t>(record.sequence),
-        std::string_view(subtotal), std::string_view(total), std::string_view(rounding)));
+    LOAM_CHECK(insert_invoice.run(number(invoice.id), number(invoice.tenant),
+                                  invoice.currency.code(), invoice.from, invoice.to, record.at,
+                                  static_cast<std::int64_t>(record.sequence),
+                                  std::string_view(subtotal), std::string_view(total),
+                                  std::string_view(rounding), invoice.months_to));
     std::int64_t position = 0;
     for (const InvoiceLine& line : invoice.lines) {
       const std::string unit_price = amount_text(line.key.unit_price);
@@ -321,7 +325,8 @@ struct Projector::Statements {
           std::string_view(line.key.environment), std::string_view(line.key.model),
           name(line.key.purchase_model), name(line.key.tariff), std::string_view(line.key.window),
           std::int64_t{line.key.per_task}, std::string_view(unit_price), line.milli_ce_ms,
-          line.tasks, std::string_view(list), std::string_view(net), std::string_view(payable)));
+          line.tasks, std::string_view(list), std::string_view(net), std::string_view(payable),
+          std::string_view(line.key.model_version)));
     }
     position = 0;
     for (const TaxLine& tax : invoice.taxes) {
@@ -376,7 +381,8 @@ struct Projector::Statements {
         std::string_view(c.attribution.environment), std::string_view(c.attribution.model),
         c.terms.ce.value, c.terms.months, c.terms.from, c.terms.to, record.at, number(c.terms.card),
         c.terms.unit_price.currency().code(), std::string_view(unit_price),
-        static_cast<std::int64_t>(c.terms.fees.size()));
+        static_cast<std::int64_t>(c.terms.fees.size()),
+        std::string_view(c.attribution.model_version));
   }
   Result<void> on(const Record& record, const CommitmentCharged& e) {
     LOAM_CHECK(put(record, e.tenant, 1, e.line, e.from, e.to, number(e.commitment), std::nullopt));
@@ -408,7 +414,8 @@ struct Projector::Statements {
         std::string_view(line.key.environment), std::string_view(line.key.model),
         name(line.key.purchase_model), name(line.key.tariff), std::string_view(line.key.window),
         number(line.card), line.net.currency().code(), std::string_view(unit_price),
-        line.milli_ce_ms, std::string_view(list), std::string_view(net));
+        line.milli_ce_ms, std::string_view(list), std::string_view(net),
+        std::string_view(line.key.model_version), line.month_end);
   }
   Result<void> on(const Record& record, const LostWorkCredited& e) {
     return put(record, e.tenant, 1, e.line, e.from, e.to, std::nullopt, number(e.lease));

@@ -241,9 +241,9 @@ constexpr std::string_view usage_columns =
     "u.id, u.lease_id, u.task_id, u.tenant_id, u.from_ms, u.to_ms, u.billable_milli_ce, "
     "u.memory_mib, u.rate_card_id, u.purchase_model, u.tariff, u.price_window, u.billed_ms, "
     "u.tasks, u.tier_month_ms, u.currency, u.unit_price, u.list, u.net, u.list_residue, "
-    "u.net_residue, "
+    "u.net_residue, u.month_end_ms, "
     "l.isolation FROM usage u JOIN leases l ON l.id = u.lease_id ";
-constexpr int isolation_column = 21;
+constexpr int isolation_column = 22;
 
 // Adds a record to the line it belongs to: the last one, or a new one.
 void add_to_bill(Bill& bill, const UsageRecord& record, Isolation isolation) {

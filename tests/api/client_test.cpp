@@ -108,7 +108,7 @@ TEST_F(ClientTest, every_call_has_its_answer) {
   EXPECT_EQ(client.publish_rate(rate)->on_demand, "1");
   EXPECT_EQ(client.rates()->rates.size(), 2U);
   EXPECT_EQ(client.bill("acme")->lines.size(), 1U);
-  const auto invoice = client.issue_invoice("acme");
+  const auto invoice = client.issue_invoice({"acme", {}});
   ASSERT_TRUE(invoice.ok()) << invoice.error().message;
   EXPECT_EQ(client.invoice(invoice->id)->id, invoice->id);
   EXPECT_EQ(client.invoices()->invoices.size(), 1U);

@@ -107,6 +107,47 @@ TEST_F(MoneyTest, invoices_close_what_is_open_once) {
   EXPECT_EQ(get("/v1/invoices/inv-99").status(), 404);
 }
 
+TEST_F(MoneyTest, a_months_invoice_leaves_what_is_later_open_and_the_bill_says_which) {
+  const auto zone = ask(http::Method::patch, "/v1/tenants/acme",
+                        R"({"billing_zone":"America/New_York","invoicing":"monthly"})");
+  ASSERT_EQ(zone.status(), 200) << zone.response->body;
+  EXPECT_EQ(zone.as<TenantView>().billing_zone, "America/New_York");
+  EXPECT_EQ(zone.as<TenantView>().invoicing, "monthly");
+  EXPECT_EQ(ask(http::Method::patch, "/v1/tenants/acme", R"({"billing_zone":"Nowhere"})").status(),
+            400);
+  EXPECT_EQ(ask(http::Method::patch, "/v1/tenants/acme", R"({"invoicing":"weekly"})").status(),
+            400);
+  // Half an hour of March, and one of April, by the clock of New York.
+  daemon.clock.advance(*parse_instant("2026-04-01T03:30:00Z") - daemon.clock.now());
+  const TaskId id = submit("acme", R"("model":"llama@3.1","group":"nightly")");
+  daemon.start(id);
+  daemon.clock.advance(Duration::hours(1));
+  daemon.end(id);
+  daemon.clock.advance(Duration::minutes(2));
+  EXPECT_EQ(post("/v1/invoices", R"({"tenant":"acme","month":"2026-13"})").status(), 400);
+  EXPECT_EQ(post("/v1/invoices", R"({"tenant":"acme","month":"2026-04"})").problem().code,
+            "wrong_state");
+  const Caught issued = post("/v1/invoices", R"({"tenant":"acme","month":"2026-03"})");
+  ASSERT_EQ(issued.status(), 201) << issued.response->body;
+  const auto invoice = issued.as<InvoiceView>();
+  EXPECT_EQ(invoice.to, "2026-04-01T04:00:00Z");
+  ASSERT_EQ(invoice.lines.size(), 1U);
+  EXPECT_EQ(invoice.lines[0].model, "llama");
+  EXPECT_EQ(invoice.lines[0].model_version, "3.1");
+  EXPECT_EQ(invoice.lines[0].net, "0.25");
+  EXPECT_EQ(post("/v1/invoices", R"({"tenant":"acme","month":"2026-03"})").problem().code,
+            "wrong_state");
+  const auto bill = get("/v1/bill?tenant=acme").as<BillView>();
+  EXPECT_EQ(bill.billing_zone, "America/New_York");
+  ASSERT_EQ(bill.lines.size(), 2U);
+  EXPECT_EQ(bill.lines[0].invoice, invoice.id);
+  EXPECT_EQ(bill.lines[0].net, "0.25");
+  EXPECT_EQ(bill.lines[0].group, "nightly");
+  EXPECT_EQ(bill.lines[0].model_version, "3.1");
+  EXPECT_EQ(bill.lines[1].invoice, "");
+  EXPECT_EQ(bill.lines[1].net, "0.25");
+}
+
 // Publishes the same price with tax.
 void tax_it(FakeDaemon& daemon) {
   daemon.clock.advance(Duration{5});

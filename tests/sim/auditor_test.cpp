@@ -178,6 +178,16 @@ TEST(Auditor, Rule9AnInvoiceThatDoesNotAddUp) {
               StartsWith("rule 9"));
 }
 
+TEST(Auditor, Rule9UsageOfAnotherMonth) {
+  EXPECT_THAT(after<UsageRated>([](auto& e) { e.record.month_end = e.record.to - Duration{1}; }),
+              StartsWith("rule 9"));
+  EXPECT_THAT(after<UsageRated>(
+                  [](auto& e) { e.record.month_end = e.record.month_end + Duration::hours(800); }),
+              StartsWith("rule 9"));
+  EXPECT_THAT(after<InvoiceIssued>([](auto& e) { e.invoice.months_to = e.invoice.from; }),
+              StartsWith("rule 9"));
+}
+
 TEST(Auditor, Rule10AnInvoiceNumberLeftOut) {
   EXPECT_THAT(after<InvoiceIssued>([&](auto& e) { e.invoice.id = InvoiceId{2}; }),
               StartsWith("rule 10"));

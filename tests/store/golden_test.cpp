@@ -77,6 +77,7 @@ TEST(GoldenTest, EveryLineReadsWritesTheSameBytesAndReplaysToTheStatedState) {
     history.commitments();
     history.tokens();
     history.payments();
+    history.months();
     const std::vector<Record> records = history.take();
     std::ofstream lines(golden + ".jsonl", std::ios::binary);
     for (const Record& record : records) lines << line_of(record) << '\n';
@@ -202,8 +203,63 @@ TEST(GoldenTest, AJournalFromBeforeRoundingWasPostedIsLiftedAndReplays) {
   const engine::Decision decision = engine::decide(state, now, IssueInvoice{open->first});
   ASSERT_FALSE(decision.reject);
   const Invoice& next = std::get<InvoiceIssued>(decision.events.back()).invoice;
-  EXPECT_EQ(next.total,
-            open->second.charged() + open->second.tax_in(next.currency) + next.rounding);
+  Money charged = open->second.tax_to(next.months_to, next.currency);
+  for (const InvoiceLine& line : next.lines) charged += line.net;
+  EXPECT_EQ(next.total, charged + next.rounding);
+}
+
+// Written before tenants had months: what was charged belongs to none in particular, and models had
+// no versions.
+TEST(GoldenTest, AJournalFromBeforeTenantsHadMonthsIsLiftedAndReplays) {
+  std::ifstream lines(
+      std::string(LOAM_SOURCE_DIR) + "/tests/golden/journal/0.1-before-months.jsonl",
+      std::ios::binary);
+  ASSERT_TRUE(lines.good());
+  engine::State state;
+  std::size_t used = 0, adjusted = 0, invoices = 0, tasks = 0;
+  for (std::string line; std::getline(lines, line);) {
+    auto record = record_of(bj::parse(line).as_object());
+    ASSERT_TRUE(record.ok()) << to_text(record.error()) << "\n" << line;
+    if (const auto* created = std::get_if<TenantCreated>(&record->event)) {
+      EXPECT_EQ(created->spec.billing_zone, "UTC");
+      EXPECT_EQ(created->spec.invoicing, Invoicing::on_demand);
+    }
+    if (const auto* accepted = std::get_if<TaskAccepted>(&record->event)) {
+      ++tasks;
+      EXPECT_EQ(accepted->spec->role, GroupRole::auxiliary);
+      EXPECT_EQ(accepted->spec->group + accepted->spec->attribution.model_version, "");
+    }
+    if (const auto* usage = std::get_if<UsageRated>(&record->event)) {
+      ++used;
+      EXPECT_EQ(usage->record.month_end, Instant{});
+    }
+    if (const auto* issued = std::get_if<InvoiceIssued>(&record->event)) {
+      ++invoices;
+      EXPECT_EQ(issued->invoice.months_to, issued->invoice.to);
+    }
+    if (const auto* covered = std::get_if<UseCovered>(&record->event)) {
+      adjusted += covered->lines.size();
+      for (const AdjustmentLine& each : covered->lines) EXPECT_EQ(each.month_end, Instant{});
+    }
+    if (const auto* tokens = std::get_if<TokensUsed>(&record->event))
+      adjusted += tokens->charged.size() + tokens->earned.size();
+    engine::evolve(state, *record);
+  }
+  EXPECT_GT(tasks * used * invoices, 0U);
+  EXPECT_GT(adjusted, 1U);
+  // What is open belongs to no month in particular and is on the next invoice, of a month too.
+  const auto open = std::find_if(state.open_charges.begin(), state.open_charges.end(),
+                                 [](const auto& of) { return !of.second.empty(); });
+  ASSERT_TRUE(open != state.open_charges.end()) << "nothing is open at its end";
+  EXPECT_EQ(open->second.months.size(), 1U);
+  EXPECT_EQ(open->second.months.begin()->first, Instant{});
+  const Instant later = state.now + Duration::hours(24 * 40);
+  const Instant to = billing::month_of(billing::Zone(), later).from;
+  const engine::Decision decision = engine::decide(state, later, IssueInvoice{open->first, to});
+  ASSERT_FALSE(decision.reject) << decision.reject->message;
+  const Invoice& next = std::get<InvoiceIssued>(decision.events.back()).invoice;
+  EXPECT_EQ(next.to, to);
+  EXPECT_EQ(next.lines.size(), open->second.months.begin()->second.lines.size());
 }
 
 TEST(GoldenTest, AnEventOfANewerVersionIsNamed) {

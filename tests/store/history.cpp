@@ -392,4 +392,36 @@ void History::payments() {
   act(CancelCommitment{*id, "not needed"});
 }
 
+void History::months() {
+  const std::size_t before = state_.invoices.size();
+  TenantSpec spec;
+  spec.name = "kolkata";
+  spec.payment = PaymentMode::postpaid;
+  spec.currency = Currency("USD");
+  spec.credit_limit = usd("100000");
+  spec.billing_zone = "Asia/Kolkata";
+  spec.invoicing = Invoicing::monthly;
+  const auto tenant = TenantId::parse(act(CreateTenant{spec}));
+  ASSERT_TRUE(tenant.has_value());
+  now = Instant{1'774'980'000'000};  // 2026-03-31T18:00:00Z, half an hour before the month's end
+  settle();
+  TaskSpec task;
+  task.name = "versioned";
+  task.command = {"true"};
+  task.request.share = MilliDevice{400};
+  task.attribution.model = "llama";
+  task.attribution.model_version = "3.1";
+  task.purchase_model = PurchaseModel::on_demand;
+  task.group = "nightly";
+  const auto id = TaskId::parse(act(SubmitTask{*tenant, task}));
+  ASSERT_TRUE(id.has_value());
+  settle();
+  start(*id);
+  pass(Duration::minutes(45));
+  end(*id);
+  pass(Duration::minutes(45));
+  settle();
+  EXPECT_EQ(state_.invoices.size(), before + 1);
+}
+
 }  // namespace loam::store

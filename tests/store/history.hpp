@@ -60,6 +60,8 @@ class History {
   void commitments();
   void payments();  // refunds, reversals, lost work, a cancelled commitment
   void tokens();
+  // A tenant whose months are of another zone and are closed unasked; versions of a model.
+  void months();
 
  private:
   engine::State state_;

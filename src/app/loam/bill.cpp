@@ -7,6 +7,7 @@
 #include "app/loam/human.hpp"
 #include "app/loam/table.hpp"
 #include "base/money.hpp"
+#include "billing/attribution.hpp"
 
 namespace loam::cli {
 namespace {
@@ -134,7 +135,13 @@ std::string bill_text(const api::BillView& bill, bool colour, std::size_t width)
   });
   const bool by_task = std::any_of(lines.begin(), lines.end(),
                                    [](const api::BillLine& line) { return line.tasks != 0; });
+  const bool models = std::any_of(lines.begin(), lines.end(),
+                                  [](const api::BillLine& line) { return !line.model.empty(); });
+  const bool groups = std::any_of(lines.begin(), lines.end(),
+                                  [](const api::BillLine& line) { return !line.group.empty(); });
   std::vector<Column> columns{{"TASK"}, {"NAME", Align::left, true}, {"STATE"}, {"ISOLATION"}};
+  if (groups) columns.push_back({"GROUP"});
+  if (models) columns.push_back({"MODEL"});
   if (terms) columns.push_back({"TERMS"});
   columns.push_back({"CE", Align::right});
   columns.push_back({"DURATION", Align::right});
@@ -155,6 +162,8 @@ std::string bill_text(const api::BillView& bill, bool colour, std::size_t width)
   std::size_t i = 0;
   for (const Line& line : lines) {
     std::vector<Cell> cells{line.task, line.name, state_of(line), line.isolation};
+    if (groups) cells.emplace_back(line.group);
+    if (models) cells.emplace_back(billing::model_name(line.model, line.model_version));
     if (terms) cells.emplace_back(terms_of(line));
     cells.emplace_back(line.ce);
     cells.emplace_back(exact_seconds(line.billed_ms));
@@ -166,7 +175,9 @@ std::string bill_text(const api::BillView& bill, bool colour, std::size_t width)
   // With adjustments the total is theirs too, and stands below them.
   const bool all = bill.adjustments.empty();
   std::vector<Cell> cells{Cell(all ? "total" : "all tasks", Style::bold), "", "", ""};
-  if (terms) cells.emplace_back("");
+  for (const bool there : {groups, models, terms}) {
+    if (there) cells.emplace_back("");
+  }
   cells.emplace_back("");
   cells.emplace_back(exact_seconds(bill.billed_ms));
   if (units) cells.emplace_back("");
@@ -268,7 +279,8 @@ std::string invoice_text(const api::InvoiceView& invoice, bool colour, std::size
   const auto payable = money_column(last, code);
   std::size_t i = 0;
   for (const Line& line : invoice.lines) {
-    table.add({line.project, line.environment, line.model, line_terms(line),
+    table.add({line.project, line.environment, billing::model_name(line.model, line.model_version),
+               line_terms(line),
                line.tasks != 0    ? count_of(line.tasks, "task")
                : line.tokens != 0 ? std::to_string(line.tokens) + " tokens"
                                   : line.ce_hours,

@@ -27,10 +27,11 @@ struct Fee {
 };
 
 billing::FocusRow finished(billing::FocusRow row, const std::string& issuer,
-                           const std::string& tenant, const std::string& project, Instant at) {
+                           const std::string& tenant, const std::string& project,
+                           const billing::Period& month) {
   row.issuer = issuer;
   row.billing_account_id = row.billing_account_name = tenant;
-  row.billing_period = billing::month_of(billing::Zone(), at);
+  row.billing_period = month;
   row.sub_account_id = project;
   return row;
 }
@@ -70,6 +71,8 @@ billing::FocusRow credit_row(const api::AdjustmentView& adjustment, Money net,
   row.billed = row.effective = net;
   row.tags.emplace_back("environment", adjustment.environment);
   if (!adjustment.model.empty()) row.tags.emplace_back("model", adjustment.model);
+  if (!adjustment.model_version.empty())
+    row.tags.emplace_back("model_version", adjustment.model_version);
   return row;
 }
 
@@ -104,8 +107,8 @@ Result<billing::FocusRow> token_row(const api::AdjustmentView& adjustment, Money
 }
 
 // What lies of a fee in the bucket, used as far as `covered` (CE-hours at 12 decimals) reaches.
-void add_share(const Fee& fee, const billing::Period& bucket, const std::string& issuer,
-               Int128& covered, std::vector<billing::FocusRow>& rows) {
+void add_share(const Fee& fee, const billing::Period& bucket, const billing::Period& month,
+               const std::string& issuer, Int128& covered, std::vector<billing::FocusRow>& rows) {
   const billing::Period part{std::max(fee.period.from, bucket.from),
                              std::min(fee.period.to, bucket.to)};
   if (part.from >= part.to) return;
@@ -117,7 +120,7 @@ void add_share(const Fee& fee, const billing::Period& bucket, const std::string&
   const Money used_cost = right == 0 ? Money::zero(share.currency())
                                      : share.times_ratio(used, right, Rounding::half_even);
   const auto add = [&](billing::FocusRow row) {
-    rows.push_back(finished(std::move(row), issuer, fee.tenant, fee.project, bucket.from));
+    rows.push_back(finished(std::move(row), issuer, fee.tenant, fee.project, month));
   };
   if (used > 0)
     add(billing::focus_covered(fee.commitment, fee.type, used_cost, used, "CE-Hours", part));
@@ -135,6 +138,8 @@ Result<std::vector<billing::FocusRow>> focus_adjustments(
   for (const BucketBill& each : bills) {
     LOAM_TRY(currency, Currency::parse(each.bill.currency));
     LOAM_TRY(fees, fees_of(commitments, each.bill.tenant));
+    LOAM_TRY(zone, billing::Zone::open(each.bill.billing_zone));
+    const billing::Period month = billing::month_of(zone, each.period.from);
     Int128 covered = 0;
     for (const api::AdjustmentView& adjustment : each.bill.adjustments) {
       if (adjustment.of_document()) continue;
@@ -159,11 +164,10 @@ Result<std::vector<billing::FocusRow>> focus_adjustments(
         covered -= hours.units();
       }
       if (!adjustment.invoice.empty()) row.invoice_id = adjustment.invoice;
-      rows.push_back(
-          finished(std::move(row), issuer, each.bill.tenant, adjustment.project, each.period.from));
+      rows.push_back(finished(std::move(row), issuer, each.bill.tenant, adjustment.project, month));
     }
     covered = std::max<Int128>(0, covered);
-    for (const Fee& fee : fees) add_share(fee, each.period, issuer, covered, rows);
+    for (const Fee& fee : fees) add_share(fee, each.period, month, issuer, covered, rows);
   }
   return rows;
 }

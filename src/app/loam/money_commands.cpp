@@ -48,9 +48,42 @@ Result<int> run_bill(Session& session, const Arguments& arguments) {
   return 0;
 }
 
-Result<int> run_invoice_issue(Session& session, const Arguments& arguments) {
+std::optional<std::string> month_of(const Arguments& arguments) {
+  if (!arguments.has("month")) return std::nullopt;
+  return arguments.text("month");
+}
+
+// One after the other; who has nothing to be invoiced, or not yet, is told with the reason.
+Result<int> issue_all(Session& session, const Arguments& arguments) {
+  if (!arguments.operands.empty())
+    return invalid("--all and '" + arguments.operand(0) + "' do not go together",
+                   "say one of them");
   LOAM_TRY(client, session.client());
-  LOAM_TRY(invoice, client->issue_invoice(arguments.operand(0)));
+  LOAM_TRY(list, client->tenants());
+  Table table(
+      {{"TENANT"}, {"INVOICE"}, {"TOTAL", Align::right}, {""}, {"NOTE", Align::left, true}});
+  api::InvoiceList issued;
+  for (const api::TenantView& tenant : list.tenants) {
+    auto invoice = client->issue_invoice({tenant.name, month_of(arguments)});
+    if (invoice) {
+      table.add({tenant.name, invoice->id, money_exact(invoice->total, invoice->currency),
+                 invoice->currency, ""});
+      issued.invoices.push_back(std::move(*invoice));
+      continue;
+    }
+    if (invoice.error().kind != ErrorKind::conflict) return invoice.error();
+    table.add({tenant.name, "", "", "", invoice.error().message});
+  }
+  if (session.json()) return session.print_json(issued);
+  session.out() << session.text_of(table);
+  return 0;
+}
+
+Result<int> run_invoice_issue(Session& session, const Arguments& arguments) {
+  if (arguments.has("all")) return issue_all(session, arguments);
+  if (arguments.operands.empty()) return invalid("no tenant is named", "name one, or say --all");
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(invoice, client->issue_invoice({arguments.operand(0), month_of(arguments)}));
   if (session.json()) return session.print_json(invoice);
   session.out() << invoice_text(invoice, session.console().colour, session.width());
   return 0;
@@ -183,10 +216,16 @@ std::vector<Command> invoice_commands() {
   return {
       {"invoice issue",
        "Issue an invoice over what has not been invoiced yet",
-       "",
-       "loam invoice issue acme",
-       {{"TENANT", "a tenant", Operand::Kind::one, "@tenant"}},
-       {},
+       "Of a month: what belongs to later ones stays open. Months are those of the tenant's\n"
+       "billing zone (loam tenant set NAME --billing-zone ZONE); those of tenants that are "
+       "invoiced\n"
+       "monthly are closed an hour after they end by themselves.",
+       "loam invoice issue acme\nloam invoice issue acme --month 2026-03\n"
+       "loam invoice issue --all --month 2026-03",
+       {{"TENANT", "a tenant", Operand::Kind::maybe, "@tenant"}},
+       {{"What",
+         {{"--month", "MONTH", "up to its end, such as 2026-03; default: all that was charged"},
+          {"--all", "", "of all tenants", Kind::flag}}}},
        run_invoice_issue,
        true},
       {"invoice list",

@@ -133,8 +133,8 @@ std::vector<std::string> notes_on(const PriceTerms& terms, Money on_demand) {
   const ServiceRates& services = terms.services;
   if (services.storage || services.backup || services.network)
     notes.push_back(
-        "services: the daemon does not meter storage, backups and network yet; they are "
-        "not billed");
+        "services: the daemon does not meter storage, backups and network yet, and refuses the "
+        "card");
   const auto reservation = least_of(terms, PurchaseModel::reservation);
   const auto commitment = least_of(terms, PurchaseModel::commitment);
   if (reservation) notes.push_back("reservation: not sold by the daemon yet");

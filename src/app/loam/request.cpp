@@ -234,7 +234,8 @@ std::vector<OptionGroup> request_options() {
         {"--memory", "SIZE", "device memory, such as 10GiB; default: in proportion to the share"},
         {"--time", "LENGTH", "longest run time, such as 2h or 90m; default: 1h"},
         {"--expect", "LENGTH", "run time thought likely, for the quote; default: the longest"},
-        {"--bandwidth", "PART", "copy bandwidth share, at most the compute share, which is the default"},
+        {"--bandwidth", "PART",
+         "copy bandwidth share, at most the compute share, which is the default"},
         {"--cpu", "N", "CPUs beside the device, such as 1.5; default: 1"},
         {"--host-memory", "SIZE", "the host's memory; default: 2GiB"},
         {"--devices", "N", "devices of one node that act as one; the rest is of each; default: 1"},
@@ -255,6 +256,8 @@ std::vector<OptionGroup> request_options() {
          "on_demand reservation commitment spot hybrid"},
         {"--tariff", "TARIFF", "price by the hour of day or not", Kind::value, "flat time_of_day"},
         {"--class", "NAME", "service class; default: standard"},
+        {"--role", "ROLE", "of a hybrid task: critical runs on demand; default: auxiliary, on spot",
+         Kind::value, "auxiliary critical"},
         {"--queue", "NAME", "where it waits; default: the pool's first queue"},
         {"--grace", "LENGTH", "between the notice and the kill; default: 30s"},
         {"--restarts", "N", "new attempts after the loss of a device; default: 0"},
@@ -267,7 +270,8 @@ std::vector<OptionGroup> request_options() {
          "@tenant"},
         {"--project", "NAME", "the project; default: default"},
         {"--environment", "NAME", "production, test, …; default: default"},
-        {"--model", "NAME", "the AI model it is for"},
+        {"--model", "NAME", "the AI model it is for, or NAME@VERSION"},
+        {"--group", "NAME", "tasks whose cost is shown together: loam cost --by group"},
         {"--tag", "KEY=VALUE", "a tag on the bill; may be given again", Kind::list}}},
       {"The process",
        {{"--name", "NAME", "a name for the task"},
@@ -277,7 +281,8 @@ std::vector<OptionGroup> request_options() {
         {"--mount", "SRC:DST[:rw]", "a folder of the node, read-only unless rw", Kind::list,
          "@path"},
         {"--secret", "NAME=REF", "a variable from a secret reference; not yet", Kind::list},
-        {"--port", "N", "a port it serves, told in LOAM_PORTS; such a task is a service", Kind::list},
+        {"--port", "N", "a port it serves, told in LOAM_PORTS; such a task is a service",
+         Kind::list},
         {"--image", "DIGEST", "an image to run in; not yet"},
         {"--file", "SPEC.json", "read the request from a file; options go before it", Kind::value,
          "@path"}}},
@@ -305,6 +310,8 @@ Result<api::TaskRequest> request_of(const Session& session, const Arguments& arg
   take(arguments, "tariff", request.tariff);
   take(arguments, "class", request.service_class);
   take(arguments, "queue", request.queue);
+  take(arguments, "role", request.role);
+  take(arguments, "group", request.group);
   LOAM_CHECK(take_pairs(arguments, "tag", "KEY=VALUE", request.tags));
   if (const auto good = billing::check(request.tags); !good.ok())
     return invalid("--tag: " + good.error().message, good.error().next_step);

@@ -39,6 +39,7 @@ Attribution who_of(const api::BillLine& line) {
   who.project = line.project;
   who.environment = line.environment;
   who.model = line.model;
+  who.model_version = line.model_version;
   who.tags = line.tags;
   return who;
 }
@@ -65,6 +66,7 @@ Result<std::vector<billing::CostRow>> cost_rows(const std::vector<BucketBill>& b
       row.to = each.period.to;
       row.tenant = each.bill.tenant;
       row.who = who_of(line);
+      row.group = line.group;
       LOAM_TRY(model, model_of(line.purchase_model));
       LOAM_TRY(net, Money::parse(line.net, currency));
       row.purchase_model = model;
@@ -79,6 +81,7 @@ Result<std::vector<billing::CostRow>> cost_rows(const std::vector<BucketBill>& b
       row.who.project = adjustment.project;
       row.who.environment = adjustment.environment;
       row.who.model = adjustment.model;
+      row.who.model_version = adjustment.model_version;
       if (adjustment.of_document()) {
         row.who.project = row.who.environment = "(none)";
       } else {
@@ -99,6 +102,7 @@ Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>&
   std::vector<billing::FocusRow> rows;
   for (const BucketBill& each : bills) {
     LOAM_TRY(currency, Currency::parse(each.bill.currency));
+    LOAM_TRY(zone, billing::Zone::open(each.bill.billing_zone));
     for (const api::BillLine& line : each.bill.lines) {
       // Taken back within the bucket.
       if (line.units_ms == 0 && line.tasks == 0 && line.net == "0") continue;
@@ -126,13 +130,15 @@ Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>&
           billing::focus_usage(charge, usage, per_task ? Granularity::task : Granularity::exact);
       row.issuer = issuer;
       row.billing_account_id = row.billing_account_name = each.bill.tenant;
-      row.billing_period = billing::month_of(billing::Zone(), each.period.from);
+      row.billing_period = billing::month_of(zone, each.period.from);
       row.sku_price_id = "compute/" + line.purchase_model + "/" + line.unit_price;
       LOAM_TRY(off, parse_decimal(line.discount_percent, 2, 10'000, "discount in %"));
       row.discount = BasisPoints{off};
       if (!line.invoice.empty()) row.invoice_id = line.invoice;
       row.correction = line.units_ms < 0 || line.tasks < 0;
       if (!line.name.empty()) row.resource_name = line.name;
+      if (!line.group.empty() && !line.tags.contains("group"))
+        row.tags.emplace_back("group", line.group);
       rows.push_back(std::move(row));
     }
   }
@@ -149,10 +155,11 @@ Result<void> add_focus_documents(const std::vector<BucketBill>& bills, const std
   }
   for (const BucketBill& each : bills) {
     LOAM_TRY(currency, Currency::parse(each.bill.currency));
+    LOAM_TRY(zone, billing::Zone::open(each.bill.billing_zone));
     const auto add = [&](billing::FocusRow row) -> billing::FocusRow& {
       row.issuer = issuer;
       row.billing_account_id = row.billing_account_name = each.bill.tenant;
-      row.billing_period = billing::month_of(billing::Zone(), row.charge_period.from);
+      row.billing_period = billing::month_of(zone, row.charge_period.from);
       rows.push_back(std::move(row));
       return rows.back();
     };
@@ -299,7 +306,7 @@ Result<billing::Document> document_of(const api::InvoiceView& invoice) {
     billing::DocumentLine made;
     made.project = line.project;
     made.environment = line.environment;
-    made.model = line.model;
+    made.model = billing::model_name(line.model, line.model_version);
     LOAM_TRY(kind, line_kind_of(line.kind));
     made.kind = kind;
     made.description = line.purchase_model + " compute";

@@ -93,7 +93,10 @@ Result<int> run_show(Session& session, const Arguments& arguments) {
        {task.state == "waiting" ? "waits" : "why", task.reason},
        {"command", command_text(task.command)},
        {"tenant", task.tenant + " / " + task.project + " / " + task.environment +
-                      (task.model.empty() ? "" : " / " + task.model)},
+                      (task.model.empty() ? "" : " / ") +
+                      billing::model_name(task.model, task.model_version)},
+       {"group",
+        task.group.empty() ? "" : task.group + (task.role == "critical" ? ", critical" : "")},
        {"tags", billing::to_text(task.tags)},
        {"device", task.device + (task.device_type.empty() ? "" : " (" + task.device_type + ")")},
        {"isolation",

@@ -54,12 +54,14 @@ Result<void> check_quantities(const Arguments& arguments) {
 }
 
 template <class Request>
-void take_cohort(const Arguments& arguments, Request& request) {
+void take_shared(const Arguments& arguments, Request& request) {
   take(arguments, "quota-devices", request.quota_devices);
   take(arguments, "quota-time", request.quota_longest);
   take(arguments, "cohort", request.cohort);
   take(arguments, "borrow", request.borrow_percent);
   take(arguments, "lend", request.lend_percent);
+  take(arguments, "billing-zone", request.billing_zone);
+  take(arguments, "invoicing", request.invoicing);
 }
 
 Result<std::optional<std::int64_t>> count_of_option(const Arguments& arguments,
@@ -100,6 +102,8 @@ int print_tenant(Session& session, const api::TenantView& tenant) {
        {"held", money(tenant.held)},
        {"available", money(tenant.available)},
        {"discount", tenant.discount_percent + " %"},
+       {"invoices", (tenant.invoicing == "monthly" ? "by the month of " : "on demand, months of ") +
+                        tenant.billing_zone},
        {"quota", quota_text(tenant)},
        {"in use", tenant.ce_used + " CE in " + count_of(tenant.tasks_running, "running task") +
                       ", " + std::to_string(tenant.tasks_waiting) + " waiting"}},
@@ -130,7 +134,7 @@ Result<int> run_create(Session& session, const Arguments& arguments) {
   LOAM_TRY(queued, count_of_option(arguments, "quota-queued"));
   request.quota_tasks = tasks;
   request.quota_queued = queued;
-  take_cohort(arguments, request);
+  take_shared(arguments, request);
   LOAM_TRY(client, session.client());
   LOAM_TRY(tenant, client->create_tenant(request));
   if (arguments.has("topup")) {
@@ -183,7 +187,7 @@ Result<int> run_set(Session& session, const Arguments& arguments) {
   take(arguments, "quota-memory", patch.quota_memory);
   take(arguments, "quota-tasks", patch.quota_tasks);
   take(arguments, "quota-queued", patch.quota_queued);
-  take_cohort(arguments, patch);
+  take_shared(arguments, patch);
   if (api::to_json(patch) == api::to_json(api::TenantPatch{}))
     return invalid("nothing to change is named", "see: loam tenant set --help");
   LOAM_TRY(client, session.client());
@@ -222,7 +226,10 @@ std::vector<Option> terms() {
           {"--quota-time", "DURATION", "the longest time limit of a task"},
           {"--cohort", "NAME", "its idle quota is for the others of it, and theirs for it"},
           {"--borrow", "PERCENT", "beyond its quota, of it; none: whatever idles in the cohort"},
-          {"--lend", "PERCENT", "of its quota; none: all that idles"}};
+          {"--lend", "PERCENT", "of its quota; none: all that idles"},
+          {"--billing-zone", "ZONE", "whose months its invoices are of, such as Europe/Berlin"},
+          {"--invoicing", "WHEN", "an hour after each month's end too, or only when asked",
+           Kind::value, "monthly on_demand"}};
 }
 
 }  // namespace
@@ -237,7 +244,8 @@ std::vector<Command> tenant_commands() {
        "Make a tenant",
        "",
        "loam tenant create acme --topup 100\n"
-       "loam tenant create beta --payment postpaid --credit 500 --quota-ce 200",
+       "loam tenant create beta --payment postpaid --credit 500 --quota-ce 200\n"
+       "loam tenant create gamma --invoicing monthly --billing-zone Asia/Kolkata",
        {{"NAME", "a new name: a-z, 0-9 and '-', beginning with a letter"}},
        {{"Terms", at_start}},
        run_create,
