@@ -233,6 +233,7 @@ Result<UsageRecord> read_usage(const Statement& statement) {
   record.net = columns.money(currency);
   record.list_residue = columns.integer();
   record.net_residue = columns.integer();
+  record.month_end = columns.instant();
   LOAM_CHECK(columns.done("usage " + record.id.text()));
   return record;
 }

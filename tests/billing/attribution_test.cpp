@@ -241,6 +241,43 @@ TEST(BusinessFigures, give_the_cost_per_unit_and_group) {
       2000);
 }
 
+TEST(Models, have_a_name_and_may_have_a_version) {
+  Attribution who;
+  ASSERT_TRUE(take_model("llama@3.1", who).ok());
+  EXPECT_EQ(who.model + " " + who.model_version, "llama 3.1");
+  EXPECT_EQ(model_name(who.model, who.model_version), "llama@3.1");
+  ASSERT_TRUE(take_model("org@team/llama@2", who).ok());
+  EXPECT_EQ(who.model + " " + who.model_version, "org@team/llama 2");
+  ASSERT_TRUE(take_model("llama", who).ok());
+  EXPECT_EQ(who.model + who.model_version, "llama");
+  ASSERT_TRUE(take_model("", who).ok());
+  for (const char* text : {"@", "@3", "llama@"}) EXPECT_FALSE(take_model(text, who).ok()) << text;
+}
+
+TEST(Costs, are_grouped_by_group_and_by_version_of_a_model) {
+  CostRow one;
+  one.from = at("2025-03-01T00:00:00Z");
+  one.to = at("2025-03-02T00:00:00Z");
+  one.who.model = "llama";
+  one.who.model_version = "1";
+  one.group = "nightly";
+  one.net = money("3");
+  CostRow two = one;
+  two.who.model_version = "2";
+  CostRow none = one;
+  none.group = none.who.model = none.who.model_version = "";
+  CostQuery query;
+  query.group_by = {"group", "model_version"};
+  const auto lines = *group_costs({one, two, none, two}, query);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].groups, (std::vector<std::string>{"(none)", "(none)"}));
+  EXPECT_EQ(lines[1].groups, (std::vector<std::string>{"nightly", "llama@1"}));
+  EXPECT_EQ(lines[2].groups, (std::vector<std::string>{"nightly", "llama@2"}));
+  EXPECT_EQ(lines[2].net, money("6"));
+  query.group_by = {"model"};
+  EXPECT_EQ(group_costs({one, two, none}, query)->size(), 2u);
+}
+
 TEST(Csv, quoted_fields_come_back_as_they_were) {
   const std::vector<std::string> fields{"", "a,b", "say \"x\"", "two\nlines", "plain"};
   EXPECT_EQ(read_csv(csv_row(fields))->front(), fields);

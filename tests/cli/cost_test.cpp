@@ -214,6 +214,90 @@ TEST_F(DaemonTest, costs_are_grouped_exported_and_invoiced) {
             std::string::npos);
 }
 
+TEST_F(DaemonTest, invoices_are_issued_by_the_month_and_of_all_tenants) {
+  ASSERT_EQ(
+      loam({"tenant", "set", "acme", "--billing-zone", "Asia/Kolkata", "--invoicing", "monthly"})
+          .status,
+      0);
+  const Ran shown = loam({"tenant", "show", "acme"});
+  EXPECT_NE(shown.out.find("by the month of Asia/Kolkata"), std::string::npos) << shown.out;
+  EXPECT_NE(loam({"tenant", "set", "acme", "--billing-zone", "Nowhere"}).status, 0);
+  // From 18:00 to 19:00 UTC: half an hour of March, and half of April.
+  daemon.clock.advance(*parse_instant("2026-03-31T18:00:00Z") - daemon.clock.now());
+  ASSERT_EQ(loam({"submit", "--tenant", "acme", "--ce", "25", "--model", "llama@2", "--group",
+                  "nightly", "--", "x"})
+                .status,
+            0);
+  daemon.start(TaskId{1});
+  daemon.clock.advance(Duration::minutes(60));
+  daemon.end(TaskId{1});
+  daemon.clock.advance(Duration::minutes(2));
+  EXPECT_NE(loam({"invoice", "issue"}).err.find("no tenant is named"), std::string::npos);
+  EXPECT_NE(loam({"invoice", "issue", "acme", "--all"}).err.find("do not go together"),
+            std::string::npos);
+  EXPECT_NE(loam({"invoice", "issue", "acme", "--month", "2026-3"}).err.find("is not a month"),
+            std::string::npos);
+  const Ran all = loam({"invoice", "issue", "--all", "--month", "2026-03"});
+  EXPECT_EQ(all.status, 0) << all.err;
+  EXPECT_NE(all.out.find("inv-1"), std::string::npos) << all.out;
+  EXPECT_NE(all.out.find("0.25"), std::string::npos) << all.out;
+  EXPECT_NE(all.out.find("nothing was charged to beta"), std::string::npos) << all.out;
+  const Ran invoice = loam({"invoice", "show", "inv-1"});
+  EXPECT_NE(invoice.out.find("llama@2"), std::string::npos) << invoice.out;
+  const Ran bill = loam({"bill", "acme"});
+  EXPECT_NE(bill.out.find("nightly"), std::string::npos) << bill.out;
+  EXPECT_NE(bill.out.find("llama@2"), std::string::npos) << bill.out;
+  const Ran cost = loam({"cost", "acme", "--by", "group,model_version", "--json"});
+  EXPECT_NE(cost.out.find("{\"group\":\"nightly\",\"model_version\":\"llama@2\",\"cost\":\"0.5\"}"),
+            std::string::npos)
+      << cost.out;
+  const Ran focus = loam({"cost", "export", "acme", "--format", "csv"});
+  const auto report = billing::validate_focus(focus.out);
+  ASSERT_TRUE(report.ok()) << focus.out << focus.err;
+  EXPECT_TRUE(report->faults.empty()) << report->faults[0].column << report->faults[0].what;
+  // The billing period is a month of Kolkata's.
+  EXPECT_NE(focus.out.find("2026-03-31T18:30:00Z"), std::string::npos) << focus.out;
+  EXPECT_NE(focus.out.find("model_version"), std::string::npos) << focus.out;
+  EXPECT_NE(loam({"submit", "--tenant", "acme", "--ce", "1", "--model", "llama@", "--", "x"})
+                .err.find("'llama@'"),
+            std::string::npos);
+}
+
+TEST_F(DaemonTest, what_the_pool_cost_is_split_and_conserved) {
+  for (const char* ce : {"30", "20"}) {
+    ASSERT_EQ(loam({"submit", "--tenant", "acme", "--ce", ce, "--project",
+                    *ce == '3' ? "vision" : "speech", "--", "x"})
+                  .status,
+              0);
+  }
+  const std::string from = to_text(daemon.clock.now());
+  daemon.start(TaskId{1});
+  daemon.start(TaskId{2});
+  daemon.clock.advance(Duration::minutes(60));
+  daemon.end(TaskId{1});
+  daemon.end(TaskId{2});
+  const std::string to = to_text(daemon.clock.now());
+  const auto split = [&](const char* method) {
+    return loam({"cost", "split", "--cost", "10", "--by", "project", "--idle", method, "--from",
+                 from, "--to", to, "--json"})
+        .out;
+  };
+  const Ran kept =
+      loam({"cost", "split", "--cost", "10", "--by", "project", "--from", from, "--to", to});
+  EXPECT_EQ(kept.status, 0) << kept.err;
+  EXPECT_NE(kept.out.find("idle"), std::string::npos) << kept.out;
+  EXPECT_NE(kept.out.find("total"), std::string::npos) << kept.out;
+  EXPECT_NE(split("weighted")
+                .find("{\"project\":\"speech\",\"ce_hours\":\"20\",\"cost\":\"4\"},"
+                      "{\"project\":\"vision\",\"ce_hours\":\"30\",\"cost\":\"6\"}"),
+            std::string::npos)
+      << split("weighted");
+  EXPECT_NE(split("weighted").find("\"cost\":\"0\"},\"total\":\"10\""), std::string::npos);
+  EXPECT_NE(loam({"cost", "split", "--cost", "10"}).err.find("--month"), std::string::npos);
+  EXPECT_NE(loam({"cost", "split", "--cost", "-1", "--month", "2026-03"}).status, 0);
+  EXPECT_NE(loam({"cost", "split", "--cost", "1", "--month", "March"}).status, 0);
+}
+
 // Publishes the card again, by the second and with tax and a discount.
 void publish_taxed(api::testing::FakeDaemon& daemon) {
   daemon.clock.advance(Duration{5});

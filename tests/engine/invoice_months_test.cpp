@@ -160,14 +160,15 @@ TEST_F(InvoiceMonthsTest, invoices_come_unasked_an_hour_after_their_months) {
     EXPECT_EQ(issued.invoice.lines.front().net, expected.at(issued.invoice.to));
   }
   EXPECT_EQ(invoices[1].invoice.from, invoices[0].invoice.to);
-  // Who turns monthly gets the month that was open, and nothing comes twice.
+  // Who turns monthly gets the months that were open, one each, and nothing comes twice.
   TenantSpec spec = region.state.tenant(plain).spec;
   spec.invoicing = Invoicing::monthly;
   act(ChangeTenant{plain, spec});
   settle();
-  ASSERT_EQ(invoices.size(), 3U);
+  ASSERT_EQ(invoices.size(), 4U);
   go(april + Duration::hours(24 * 70));
   ASSERT_EQ(invoices.size(), 4U);
+  EXPECT_EQ(invoices[2].invoice.to, april);
   EXPECT_EQ(invoices[2].invoice.lines.front().net + invoices[3].invoice.lines.front().net,
             sum_of(plain));
 }

@@ -403,7 +403,7 @@ void History::months() {
   spec.invoicing = Invoicing::monthly;
   const auto tenant = TenantId::parse(act(CreateTenant{spec}));
   ASSERT_TRUE(tenant.has_value());
-  now = Instant{1'774'980'000'000};  // 2026-03-31T18:00:00Z, half an hour before the month's end
+  now = engine::month_end(state_, *tenant, now) - Duration::minutes(30);
   settle();
   TaskSpec task;
   task.name = "versioned";

@@ -319,7 +319,7 @@ TEST(OpeningTest, VerificationFindsTamperedProjections) {
   for (const char* change : {"UPDATE tasks SET net='0' WHERE id=1", "DELETE FROM usage WHERE id=2",
                              "INSERT INTO tenants SELECT 9, 'eve', payment, currency, "
                              "credit_limit, 0, NULL, NULL, NULL, "
-                             "NULL, 0 FROM tenants WHERE id=1",
+                             "NULL, 0, 'UTC', 'monthly' FROM tenants WHERE id=1",
                              "UPDATE tasks SET exit_code=NULL WHERE id=1", "DROP TABLE invoices",
                              "UPDATE snapshot_parts SET text=x'00'"}) {
     TestFolder changed;

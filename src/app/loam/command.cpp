@@ -19,6 +19,7 @@ std::vector<Section> made() {
   for (Command& command : commit_commands()) money.push_back(std::move(command));
   for (Command& command : spending_commands()) money.push_back(std::move(command));
   for (Command& command : efficiency_commands()) money.push_back(std::move(command));
+  for (Command& command : split_commands()) money.push_back(std::move(command));
   for (Command& command : cost_commands()) money.push_back(std::move(command));
   return {{"Tasks", std::move(tasks)},         {"Money", std::move(money)},
           {"Tenants", tenant_commands()},      {"Devices", device_commands()},

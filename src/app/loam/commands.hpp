@@ -16,6 +16,7 @@ std::vector<Command> commit_commands();      // commit buy, commit list
 std::vector<Command> money_commands();       // bill, invoice, ledger
 std::vector<Command> spending_commands();    // cost, cost export
 std::vector<Command> efficiency_commands();  // cost efficiency
+std::vector<Command> split_commands();       // cost split
 std::vector<Command> cost_commands();        // advise, cost validate
 std::vector<Command> access_commands();      // token, whoami, health
 std::vector<Command> serving_commands();     // chat, endpoint

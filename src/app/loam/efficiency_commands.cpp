@@ -3,8 +3,10 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "app/loam/commands.hpp"
+#include "app/loam/hints.hpp"
 #include "app/loam/human.hpp"
 #include "app/loam/session.hpp"
 #include "app/loam/spending.hpp"
@@ -18,6 +20,7 @@ using Kind = Option::Kind;
 
 constexpr std::int64_t page = 500;
 constexpr Duration default_span = Duration::hours(24 * 7);
+constexpr std::int64_t runs_looked_at = 20;  // for a hint
 
 struct Measured {
   std::vector<billing::RunMeasure> runs;
@@ -75,6 +78,18 @@ Result<Measured> runs_of(api::Client& client, const std::string& tenant, Instant
   if (mixed)
     return invalid("the tasks were paid in several currencies", "name a tenant of one of them");
   return measured;
+}
+
+// Of the runs, those that meet the period.
+Measured measured_in(const Measured& all, const billing::Period& period) {
+  Measured in;
+  in.currency = all.currency;
+  for (const billing::RunMeasure& run : all.runs) {
+    if (run.from >= period.to || run.to <= period.from) continue;
+    if (!run.measured) ++in.unmeasured;
+    in.runs.push_back(run);
+  }
+  return in;
 }
 
 std::string percent(BasisPoints share) {
@@ -244,13 +259,58 @@ Result<int> run_efficiency(Session& session, const Arguments& arguments) {
     LOAM_TRY(ce, parse_ce(device.ce));
     devices.push_back({device.name, ce});
   }
-  const billing::EfficiencyReport report = billing::efficiency(measured.runs, devices, period);
-  session.out() << (session.json() ? report_json(report, measured) + "\n"
-                                   : report_text(report, measured, session));
+  const std::string cut = arguments.text("bucket", "none");
+  LOAM_TRY(bucket, billing::parse_bucket(cut));
+  LOAM_TRY(zone, billing::Zone::open(arguments.text("zone", "UTC")));
+  bool first = true;
+  if (session.json() && arguments.has("bucket")) session.out() << "{\"reports\":[";
+  for (const billing::Period& each : billing::cut_into(period, bucket, zone)) {
+    const Measured in = measured_in(measured, each);
+    const billing::EfficiencyReport report = billing::efficiency(in.runs, devices, each);
+    const char* between = session.json() ? "," : "\n";
+    session.out() << (std::exchange(first, false) ? "" : between)
+                  << (session.json() ? report_json(report, in) : report_text(report, in, session));
+  }
+  if (session.json()) session.out() << (arguments.has("bucket") ? "]}\n" : "\n");
   return 0;
 }
 
 }  // namespace
+
+Result<void> say_hint(Session& session, api::Client& client, const api::TaskRequest& request) {
+  if (request.name.empty() || session.json()) return {};
+  api::TaskQuery query;
+  query.tenant = request.tenant;
+  query.name = request.name;
+  query.state = "finished";
+  query.limit = runs_looked_at;
+  LOAM_TRY(page, client.tasks(query));
+  LOAM_TRY(health, client.health());
+  LOAM_TRY(now, parse_instant(health.now));
+  std::vector<billing::RunMeasure> runs;
+  billing::Period period{now, now};
+  for (const api::TaskView& task : page.tasks) {
+    if (task.name != request.name) continue;  // the list is by how names begin
+    LOAM_TRY(run, run_of(task, now));
+    if (!run || !run->measured || run->from >= run->to) continue;
+    period.from = std::min(period.from, run->from);
+    runs.push_back(std::move(*run));
+  }
+  if (runs.empty()) return {};
+  const auto hints = billing::hints(billing::efficiency(runs, {}, period));
+  const auto hint = hints.find(request.name);
+  if (hint == hints.end()) return {};
+  MilliCe used;
+  for (const billing::RunMeasure& run : runs) used = std::max(used, run.used);
+  if (request.ce) {
+    LOAM_TRY(asked, parse_ce(*request.ce));
+    if (asked <= hint->second) return {};
+  }
+  session.say("note: its last " + count_of(static_cast<std::int64_t>(runs.size()), "run") +
+              " used at most " + to_text(used) + " of " + to_text(runs.front().asked) +
+              " CE: --ce " + to_text(hint->second) + " would do");
+  return {};
+}
 
 std::vector<Command> efficiency_commands() {
   return {
@@ -262,11 +322,14 @@ std::vector<Command> efficiency_commands() {
        "otherwise. --figures takes a CSV of time,group,name,value, such as\n"
        "requests served, and shows the cost of each unit by group instead.",
        "loam cost efficiency acme --from 2026-03-01 --to 2026-04-01\n"
+       "loam cost efficiency --from 2026-01-01 --bucket month --zone Europe/Berlin\n"
        "loam cost efficiency acme --figures requests.csv --by project",
        {{"TENANT", "default: LOAM_TENANT, else the caller's own", Operand::Kind::maybe, "@tenant"}},
        {{"When",
          {{"--from", "INSTANT", "from then on; default: seven days before --to"},
-          {"--to", "INSTANT", "before then; default: now"}}},
+          {"--to", "INSTANT", "before then; default: now"},
+          {"--bucket", "SPAN", "a report for each", Kind::value, "none hour day week month"},
+          {"--zone", "ZONE", "whose days, weeks and months; default: UTC"}}},
         {"Cost per unit",
          {{"--figures", "FILE", "CSV of time,group,name,value", Kind::value, "@path"},
           {"--by", "NAME", "what its groups are; default: project"}}}},

@@ -138,7 +138,7 @@ Result<std::vector<billing::FocusRow>> focus_adjustments(
   for (const BucketBill& each : bills) {
     LOAM_TRY(currency, Currency::parse(each.bill.currency));
     LOAM_TRY(fees, fees_of(commitments, each.bill.tenant));
-    LOAM_TRY(zone, billing::Zone::open(each.bill.billing_zone));
+    LOAM_TRY(zone, zone_of(each.bill));
     const billing::Period month = billing::month_of(zone, each.period.from);
     Int128 covered = 0;
     for (const api::AdjustmentView& adjustment : each.bill.adjustments) {

@@ -1,6 +1,7 @@
 // quote, run, submit.
 #include "app/loam/commands.hpp"
 #include "app/loam/follow.hpp"
+#include "app/loam/hints.hpp"
 #include "app/loam/human.hpp"
 #include "app/loam/request.hpp"
 
@@ -15,6 +16,7 @@ Result<int> run_quote(Session& session, const Arguments& arguments) {
   LOAM_TRY(quote, client->quote(request));
   if (session.json()) return session.print_json(quote);
   session.out() << quote_text(quote, request, session.console().colour);
+  LOAM_CHECK(say_hint(session, *client, request));
   return 0;
 }
 
@@ -30,6 +32,7 @@ Result<int> run_run(Session& session, const Arguments& arguments) {
   LOAM_TRY(client, session.client());
   LOAM_TRY(quote, client->quote(request));
   session.say(quote_line(quote));
+  LOAM_CHECK(say_hint(session, *client, request));
   LOAM_TRY(task, client->submit(request));
   session.say(task.id + " submitted" +
               (quote.starts_now ? std::string() : "; it waits: " + printable(quote.waits_for)));

@@ -56,6 +56,11 @@ std::optional<TaskId> task_of(const api::BillLine& line) {
 
 }  // namespace
 
+Result<billing::Zone> zone_of(const api::BillView& bill) {
+  if (bill.billing_zone.empty()) return billing::Zone();
+  return billing::Zone::open(bill.billing_zone);
+}
+
 Result<std::vector<billing::CostRow>> cost_rows(const std::vector<BucketBill>& bills) {
   std::vector<billing::CostRow> rows;
   for (const BucketBill& each : bills) {
@@ -102,7 +107,7 @@ Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>&
   std::vector<billing::FocusRow> rows;
   for (const BucketBill& each : bills) {
     LOAM_TRY(currency, Currency::parse(each.bill.currency));
-    LOAM_TRY(zone, billing::Zone::open(each.bill.billing_zone));
+    LOAM_TRY(zone, zone_of(each.bill));
     for (const api::BillLine& line : each.bill.lines) {
       // Taken back within the bucket.
       if (line.units_ms == 0 && line.tasks == 0 && line.net == "0") continue;
@@ -155,7 +160,7 @@ Result<void> add_focus_documents(const std::vector<BucketBill>& bills, const std
   }
   for (const BucketBill& each : bills) {
     LOAM_TRY(currency, Currency::parse(each.bill.currency));
-    LOAM_TRY(zone, billing::Zone::open(each.bill.billing_zone));
+    LOAM_TRY(zone, zone_of(each.bill));
     const auto add = [&](billing::FocusRow row) -> billing::FocusRow& {
       row.issuer = issuer;
       row.billing_account_id = row.billing_account_name = each.bill.tenant;
@@ -210,13 +215,18 @@ Result<BucketBills> buckets_of(api::BillList list) {
 void add_empty_bills(const std::vector<api::CommitmentView>& commitments,
                      const std::vector<billing::Period>& buckets, std::vector<BucketBill>& bills) {
   std::set<std::pair<std::string, Instant>> there;
-  for (const BucketBill& each : bills) there.emplace(each.bill.tenant, each.period.from);
+  std::map<std::string, std::string> zones;
+  for (const BucketBill& each : bills) {
+    there.emplace(each.bill.tenant, each.period.from);
+    zones[each.bill.tenant] = each.bill.billing_zone;
+  }
   for (const api::CommitmentView& commitment : commitments) {
     for (const billing::Period& bucket : buckets) {
       if (!there.emplace(commitment.tenant, bucket.from).second) continue;
       api::BillView bill;
       bill.tenant = commitment.tenant;
       bill.currency = commitment.currency;
+      bill.billing_zone = zones[commitment.tenant];
       bills.push_back({bucket, std::move(bill)});
     }
   }
@@ -310,12 +320,13 @@ Result<billing::Document> document_of(const api::InvoiceView& invoice) {
     LOAM_TRY(kind, line_kind_of(line.kind));
     made.kind = kind;
     made.description = line.purchase_model + " compute";
+    if (line.kind == "fee") made.description = "commitment, by the CE-hour of its period";
     if (line.tokens != 0) {
       made.description = line.kind == "token_income" ? "others' tokens" : line.kind;
-      std::replace(made.description.begin(), made.description.end(), '_', ' ');
       made.description += ", price of a million";
     } else if (made.kind == billing::LineKind::credit)
-      made.description += ", less than promised";
+      made.description += ", less than promised or lost";
+    std::replace(made.description.begin(), made.description.end(), '_', ' ');
     if (!line.window.empty()) made.description += ", " + line.window;
     made.unit = line.tasks != 0 ? "Tasks" : line.tokens != 0 ? "Tokens" : "CE-Hours";
     LOAM_TRY(quantity, Money::parse(line.tasks != 0    ? std::to_string(line.tasks)

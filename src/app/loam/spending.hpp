@@ -17,6 +17,9 @@ struct BucketBill {
   api::BillView bill;
 };
 
+// Whose months the tenant is billed by; UTC where a bill does not say.
+Result<billing::Zone> zone_of(const api::BillView& bill);
+
 // Its lines as costs. ErrorKind::corrupt for amounts that are none.
 Result<std::vector<billing::CostRow>> cost_rows(const std::vector<BucketBill>& bills);
 Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>& bills,
