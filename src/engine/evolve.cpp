@@ -80,7 +80,8 @@ MilliCe ready_ce(const Device& device) {
 // What a waiting task wants of spot, in CE: what it asks, or its share of a device of the middle.
 void want_spot(State& state, const Task& task) {
   const PurchaseModel model = task.spec->purchase_model;
-  if (model != PurchaseModel::spot && model != PurchaseModel::hybrid) return;
+  const bool auxiliary = model == PurchaseModel::hybrid && task.spec->role == GroupRole::auxiliary;
+  if (model != PurchaseModel::spot && !auxiliary) return;
   const ResourceRequest& request = task.spec->request;
   MilliCe each = request.ce.value_or(MilliCe{0});
   if (request.share && !state.devices.empty()) {

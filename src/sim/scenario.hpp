@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "domain/command.hpp"
+#include "engine/state.hpp"
 #include "sim/scenario_text.hpp"
 
 namespace loam::sim {
@@ -111,6 +112,7 @@ struct InvoiceNow {
   std::string tenant;
   std::string month;  // of its billing zone: "2025-03"; empty: all that was charged
 };
+IssueInvoice order_of(const InvoiceNow& step, TenantId tenant, const engine::State& state);
 // A node's report made by hand, for stale, late and repeated ones.
 struct Report {
   std::string task;

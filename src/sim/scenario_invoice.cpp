@@ -1,4 +1,5 @@
 // Invoices of scenarios, and how tenants get them. Pure.
+#include "base/assert.hpp"
 #include "billing/attribution.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_words.hpp"
@@ -9,8 +10,20 @@ namespace loam::sim {
 Result<Step> read_invoice(Words& words) {
   LOAM_TRY(tenant, words.next("the tenant"));
   InvoiceNow step{tenant->text, {}};
-  LOAM_CHECK(words.take("month", step.month, parse_text));
+  LOAM_CHECK(words.take("month", step.month, [](std::string_view text) -> Result<std::string> {
+    LOAM_TRY(month, billing::parse_month(billing::Zone(), text));
+    static_cast<void>(month);
+    return std::string(text);
+  }));
   return Step(std::move(step));
+}
+
+IssueInvoice order_of(const InvoiceNow& step, TenantId tenant, const engine::State& state) {
+  if (step.month.empty()) return {tenant, std::nullopt};
+  const auto month =
+      billing::parse_month(state.zones.at(state.tenant(tenant).spec.billing_zone), step.month);
+  LOAM_ASSERT(month.ok());  // as it was read
+  return {tenant, month->to};
 }
 
 // [zone=America/New_York] [invoicing=monthly]

@@ -329,15 +329,8 @@ class Runner {
   }
   Result<void> on(const InvoiceNow& step) {
     LOAM_TRY(id, tenant(step.tenant));
-    if (step.month.empty()) {
-      ask(step.tenant, IssueInvoice{id});
-      return {};
-    }
     LOAM_TRY(state, this->state());
-    const billing::Zone& zone = state->zones.at(state->tenant(id).spec.billing_zone);
-    const auto month = billing::parse_month(zone, step.month);
-    if (!month.ok()) return fault(month.error().message);
-    ask(step.tenant, IssueInvoice{id, month->to});
+    ask(step.tenant, order_of(step, id, *state));
     return {};
   }
 

@@ -127,18 +127,13 @@ std::string bill_text(const api::BillView& bill, bool colour, std::size_t width)
                      instant_text(bill.to) + " UTC, amounts in " + printable(bill.currency) +
                      "\n\n";
   const auto& lines = bill.lines;
-  const bool units = std::any_of(lines.begin(), lines.end(), [](const api::BillLine& line) {
-    return line.tasks != 0 || begun_units_differ(line);
-  });
-  const bool terms = std::any_of(lines.begin(), lines.end(), [](const api::BillLine& line) {
-    return terms_of(line) != "on_demand";
-  });
-  const bool by_task = std::any_of(lines.begin(), lines.end(),
-                                   [](const api::BillLine& line) { return line.tasks != 0; });
-  const bool models = std::any_of(lines.begin(), lines.end(),
-                                  [](const api::BillLine& line) { return !line.model.empty(); });
-  const bool groups = std::any_of(lines.begin(), lines.end(),
-                                  [](const api::BillLine& line) { return !line.group.empty(); });
+  const auto any = [&](auto is) { return std::any_of(lines.begin(), lines.end(), is); };
+  using Line = api::BillLine;
+  const bool units = any([](const Line& l) { return l.tasks != 0 || begun_units_differ(l); });
+  const bool terms = any([](const Line& l) { return terms_of(l) != "on_demand"; });
+  const bool by_task = any([](const Line& l) { return l.tasks != 0; });
+  const bool models = any([](const Line& l) { return !l.model.empty(); });
+  const bool groups = any([](const Line& l) { return !l.group.empty(); });
   std::vector<Column> columns{{"TASK"}, {"NAME", Align::left, true}, {"STATE"}, {"ISOLATION"}};
   if (groups) columns.push_back({"GROUP"});
   if (models) columns.push_back({"MODEL"});
@@ -149,7 +144,6 @@ std::string bill_text(const api::BillView& bill, bool colour, std::size_t width)
   columns.push_back({by_task ? "A CE-HOUR, TASK" : "A CE-HOUR", Align::right});
   for (const char* title : {"LIST", "DISCOUNT", "TOTAL"}) columns.push_back({title, Align::right});
   Table table(columns);
-  using Line = api::BillLine;
   const auto& code = bill.currency;
   const auto prices = amounts(
       lines, [](const Line& l) { return l.unit_price; }, "", code);
