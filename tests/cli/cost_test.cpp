@@ -244,6 +244,13 @@ TEST_F(DaemonTest, invoices_are_issued_by_the_month_and_of_all_tenants) {
   EXPECT_NE(all.out.find("2026-03 of beta ends at"), std::string::npos) << all.out;
   const Ran invoice = loam({"invoice", "show", "inv-1"});
   EXPECT_NE(invoice.out.find("llama@2"), std::string::npos) << invoice.out;
+  const Ran march = loam({"bill", "acme", "--month", "2026-03", "--json"});
+  EXPECT_NE(march.out.find("\"to\":\"2026-03-31T18:30:00Z\""), std::string::npos) << march.out;
+  EXPECT_NE(march.out.find("\"total\":\"0.25\""), std::string::npos) << march.out;
+  EXPECT_NE(loam({"bill", "--all", "--month", "2026-03"}).err.find("each tenant's own"),
+            std::string::npos);
+  EXPECT_NE(loam({"bill", "acme", "--month", "2026-03", "--to", "2026-04-01"}).err.find("--month"),
+            std::string::npos);
   const Ran bill = loam({"bill", "acme"});
   EXPECT_NE(bill.out.find("nightly"), std::string::npos) << bill.out;
   EXPECT_NE(bill.out.find("llama@2"), std::string::npos) << bill.out;
@@ -294,6 +301,7 @@ TEST_F(DaemonTest, what_the_pool_cost_is_split_and_conserved) {
       << split("weighted");
   EXPECT_NE(split("weighted").find("\"cost\":\"0\"},\"total\":\"10\""), std::string::npos);
   EXPECT_NE(loam({"cost", "split", "--cost", "10"}).err.find("--month"), std::string::npos);
+  EXPECT_NE(loam({"cost", "split", "--month", "2026-03"}).err.find("--cost"), std::string::npos);
   EXPECT_NE(loam({"cost", "split", "--cost", "-1", "--month", "2026-03"}).status, 0);
   EXPECT_NE(loam({"cost", "split", "--cost", "1", "--month", "March"}).status, 0);
 }

@@ -23,18 +23,42 @@ std::string tenant_of(const Session& session, const Arguments& arguments) {
   return named.empty() ? session.tenant() : named;
 }
 
+// The instants of --month in the zone that the tenant is billed by; an empty name: the only tenant
+// that the caller sees.
+Result<billing::Period> month_of(api::Client& client, const std::string& tenant,
+                                 const std::string& month) {
+  std::string zone_name = "UTC";
+  LOAM_TRY(list, client.tenants());
+  for (const api::TenantView& each : list.tenants) {
+    if (each.name == tenant || (tenant.empty() && list.tenants.size() == 1))
+      zone_name = each.billing_zone;
+  }
+  LOAM_TRY(zone, billing::Zone::open(zone_name));
+  return billing::parse_month(zone, month);
+}
+
 Result<int> run_bill(Session& session, const Arguments& arguments) {
   LOAM_TRY(from, instant_or_day(arguments, "from"));
   LOAM_TRY(to, instant_or_day(arguments, "to"));
   const std::string tenant = tenant_of(session, arguments);
   if (arguments.has("all") && !arguments.operand(0).empty())
     return invalid("both a tenant, " + tenant + ", and --all are given", "give one of them");
+  const bool by_month = arguments.has("month");
+  if (by_month && (arguments.has("from") || arguments.has("to")))
+    return invalid("both --month and --from or --to are given", "give one of them");
   LOAM_TRY(client, session.client());
   bool all = arguments.has("all");
   if (!all && tenant.empty()) {
     // An operator who names nobody means everybody.
     LOAM_TRY(tenants, client->tenants());
     all = tenants.tenants.size() > 1;
+  }
+  if (all && by_month)
+    return invalid("months are each tenant's own", "name a tenant, or give --from and --to");
+  if (by_month) {
+    LOAM_TRY(month, month_of(*client, tenant, arguments.text("month")));
+    from = to_text(month.from);
+    to = to_text(month.to);
   }
   if (all) {
     LOAM_TRY(list, client->bills("", from, to, "none", "UTC"));
@@ -48,7 +72,7 @@ Result<int> run_bill(Session& session, const Arguments& arguments) {
   return 0;
 }
 
-std::optional<std::string> month_of(const Arguments& arguments) {
+std::optional<std::string> month_in(const Arguments& arguments) {
   if (!arguments.has("month")) return std::nullopt;
   return arguments.text("month");
 }
@@ -64,7 +88,7 @@ Result<int> issue_all(Session& session, const Arguments& arguments) {
       {{"TENANT"}, {"INVOICE"}, {"TOTAL", Align::right}, {""}, {"NOTE", Align::left, true}});
   api::InvoiceList issued;
   for (const api::TenantView& tenant : list.tenants) {
-    auto invoice = client->issue_invoice({tenant.name, month_of(arguments)});
+    auto invoice = client->issue_invoice({tenant.name, month_in(arguments)});
     if (invoice) {
       table.add({tenant.name, invoice->id, money_exact(invoice->total, invoice->currency),
                  invoice->currency, ""});
@@ -83,7 +107,7 @@ Result<int> run_invoice_issue(Session& session, const Arguments& arguments) {
   if (arguments.has("all")) return issue_all(session, arguments);
   if (arguments.operands.empty()) return invalid("no tenant is named", "name one, or say --all");
   LOAM_TRY(client, session.client());
-  LOAM_TRY(invoice, client->issue_invoice({arguments.operand(0), month_of(arguments)}));
+  LOAM_TRY(invoice, client->issue_invoice({arguments.operand(0), month_in(arguments)}));
   if (session.json()) return session.print_json(invoice);
   session.out() << invoice_text(invoice, session.console().colour, session.width());
   return 0;
@@ -223,7 +247,7 @@ std::vector<Command> invoice_commands() {
        "loam invoice issue acme\nloam invoice issue acme --month 2026-03\n"
        "loam invoice issue --all --month 2026-03",
        {{"TENANT", "a tenant", Operand::Kind::maybe, "@tenant"}},
-       {{"What",
+       {{"Which",
          {{"--month", "MONTH", "up to its end, such as 2026-03; default: all that was charged"},
           {"--all", "", "of all tenants", Kind::flag}}}},
        run_invoice_issue,
@@ -286,11 +310,13 @@ std::vector<Command> money_commands() {
        "What a tenant's tasks cost, line by line",
        "Ends with the proof that billed seconds are run seconds. A day begins at midnight UTC.\n"
        "Of all tenants: a line each, and the total.",
-       "loam bill acme\nloam bill acme --from 2026-03-01 --to 2026-04-01\nloam bill --all",
+       "loam bill acme\nloam bill acme --month 2026-03\n"
+       "loam bill acme --from 2026-03-01 --to 2026-04-01\nloam bill --all",
        {maybe_tenant},
        {{"What", {{"--all", "", "of all tenants, whatever LOAM_TENANT says", Kind::flag}}},
         {"When",
-         {{"--from", "INSTANT", "from then on; default: the beginning"},
+         {{"--month", "MONTH", "of the tenant's billing zone, such as 2026-03"},
+          {"--from", "INSTANT", "from then on; default: the beginning"},
           {"--to", "INSTANT", "before then; default: now"}}}},
        run_bill},
   };

@@ -27,6 +27,8 @@ struct Part {
 Result<Asked> asked_of(const Arguments& arguments) {
   Asked asked;
   LOAM_TRY(currency, listed_currency(arguments.text("currency", "USD")));
+  if (!arguments.has("cost"))
+    return invalid("what the pool cost is not named", "give it with --cost 12000");
   LOAM_TRY(cost, Money::parse(arguments.text("cost"), currency));
   if (cost.is_negative())
     return invalid("--cost: " + arguments.text("cost") + " is below zero", "give what it cost");
