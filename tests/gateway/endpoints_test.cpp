@@ -73,6 +73,26 @@ struct EndpointsTest : testing::Test {
     EXPECT_TRUE(response.ok()) << to_text(response.error());
     return response.ok() ? response->status : 0;
   }
+  // Three requests to each of two models, of which only one has room.
+  void serve_in_turns() {
+    config.memory_mib = 150;
+    config.turn_min = Duration{200};
+    for (EndpointConfig& one : config.endpoints) one.scaling.idle_after = Duration::minutes(5);
+    start();
+    std::vector<std::future<int>> answers;
+    for (const char* model : {"a", "b"}) {
+      answers.push_back(std::async(std::launch::async, [this, model] {
+        int served = 0;
+        for (int i = 0; i < 3; ++i) {
+          served += ask(model) == 200 ? 1 : 0;
+          std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        }
+        return served;
+      }));
+    }
+    for (std::future<int>& served : answers) EXPECT_EQ(served.get(), 3) << log;
+    EXPECT_LE(standing("a").instances + standing("b").instances, 1U);
+  }
   Endpoints::Standing standing(const std::string& model) {
     for (const Endpoints::Standing& one : endpoints->standings()) {
       if (one.model == model) return one;
@@ -115,23 +135,13 @@ TEST_F(EndpointsTest, AMinimumIsKept) {
 
 TEST_F(EndpointsTest, TwoModelsWithRoomForOneAreBothServed) {
   config.endpoints = {endpoint("a"), endpoint("b")};
-  config.memory_mib = 150;
-  config.turn_min = Duration{200};
-  for (EndpointConfig& one : config.endpoints) one.scaling.idle_after = Duration::minutes(5);
-  start();
-  std::vector<std::future<int>> answers;
-  for (const char* model : {"a", "b"}) {
-    answers.push_back(std::async(std::launch::async, [this, model] {
-      int served = 0;
-      for (int i = 0; i < 3; ++i) {
-        served += ask(model) == 200 ? 1 : 0;
-        std::this_thread::sleep_for(std::chrono::milliseconds(300));
-      }
-      return served;
-    }));
-  }
-  for (std::future<int>& served : answers) EXPECT_EQ(served.get(), 3) << log;
-  EXPECT_LE(standing("a").instances + standing("b").instances, 1U);
+  serve_in_turns();
+}
+
+TEST_F(EndpointsTest, ModelsSlowerToStartThanATurnIsLongAreBothServed) {
+  config.endpoints = {endpoint("a"), endpoint("b")};
+  for (EndpointConfig& one : config.endpoints) one.arguments = {"--start-ms", "900"};
+  serve_in_turns();
 }
 
 TEST_F(EndpointsTest, AnInstanceThatDoesNotComeUpIsSaidToFail) {

@@ -205,6 +205,7 @@ void Endpoints::tend() {
   for (auto& [model, endpoint] : tended_) {
     if (endpoint.config.file.empty()) continue;
     end_drained(endpoint);
+    note_turn(endpoint);
     infer::ScalingDecision decision =
         infer::decide_scaling(endpoint.config.scaling, endpoint.load, wall_now(), endpoint.memory);
     if (!is_known_) decision.start = 0;
@@ -227,7 +228,26 @@ infer::RoomAsk Endpoints::ask_of(const Tended& endpoint, std::uint64_t number,
   ask.in_flight = endpoint.load.in_flight;
   ask.waiting_since = endpoint.waiting_since;
   ask.turn_began = endpoint.turn_began;
+  ask.starts_since = endpoint.starts_since;
   return ask;
+}
+
+// A turn lasts as long as any instance serves.
+void Endpoints::note_turn(Tended& endpoint) const {
+  const bool serves =
+      std::any_of(endpoint.instances.begin(), endpoint.instances.end(),
+                  [](const Instance& instance) { return instance.state == State::serving; });
+  if (!serves && endpoint.turn_began) endpoint.starts_since = wall_now();
+  if (serves != endpoint.turn_began.has_value())
+    endpoint.turn_began = serves ? std::optional(wall_now()) : std::nullopt;
+}
+
+infer::RoomDecision Endpoints::room_of(Mebibytes total,
+                                       const std::vector<infer::RoomAsk>& asks) const {
+  infer::TurnTerms terms;
+  terms.turn_min = config_.turn_min;
+  terms.start_max = std::max(terms.start_max, config_.start_wait_max);
+  return infer::decide_room(total, terms, asks, wall_now());
 }
 
 // `asks` by their place in `models`.
@@ -235,8 +255,7 @@ void Endpoints::apply(const std::vector<std::string>& models,
                       const std::vector<infer::RoomAsk>& asks) {
   constexpr std::int64_t unbounded_mib = std::int64_t{1} << 50;
   const Mebibytes total{config_.memory_mib == 0 ? unbounded_mib : config_.memory_mib};
-  const infer::RoomDecision decision =
-      infer::decide_room(total, config_.turn_min, asks, wall_now());
+  const infer::RoomDecision decision = room_of(total, asks);
   for (const std::uint64_t number : decision.drain) give_way(models[number]);
   for (const std::uint64_t number : decision.start) start_instance(tended_.at(models[number]));
 }
@@ -258,7 +277,7 @@ void Endpoints::make_turns(const std::vector<std::string>& models,
     }
     used.value += ask.memory.value * (std::int64_t{ask.serving} + ask.draining);
   }
-  const infer::RoomDecision decision = infer::decide_room(used, config_.turn_min, asks, wall_now());
+  const infer::RoomDecision decision = room_of(used, asks);
   for (const std::uint64_t number : decision.drain) give_way(models[number]);
 }
 
@@ -287,7 +306,9 @@ void Endpoints::start_instance(Tended& endpoint) {
   host_.launch({instance.name, instance.socket, endpoint.config, endpoint.need,
                 engine_command(config_, endpoint.config, instance.socket)});
   log_(instance.name + " is asked for");
-  if (endpoint.instances.empty()) endpoint.turn_began = wall_now();
+  if (std::all_of(endpoint.instances.begin(), endpoint.instances.end(),
+                  [](const Instance& other) { return other.state == State::draining; }))
+    endpoint.starts_since = wall_now();
   endpoint.load.instances.push_back({instance.id, State::starting, 0});
   endpoint.instances.push_back(std::move(instance));
 }
@@ -343,7 +364,7 @@ void Endpoints::adopt(const InstanceFact& fact) {
   instance.name = fact.name;
   instance.socket = fact.socket;
   log_(instance.name + " is there from before" + (fact.task.empty() ? "" : ", task " + fact.task));
-  if (endpoint.instances.empty()) endpoint.turn_began = wall_now();
+  if (endpoint.instances.empty()) endpoint.starts_since = wall_now();
   endpoint.load.instances.push_back({instance.id, State::starting, 0});
   endpoint.instances.push_back(std::move(instance));
   take_fact(endpoint, endpoint.instances.back(), fact);
@@ -353,7 +374,7 @@ void Endpoints::take_fact(Tended& endpoint, Instance& instance, const InstanceFa
   using Fact = InstanceFact::State;
   const bool waited = std::exchange(instance.waits_for_room, fact.waits_for_room);
   if (fact.state == Fact::running) {
-    if (waited) endpoint.turn_began = wall_now();
+    if (waited) endpoint.starts_since = wall_now();
     endpoint.is_refused = false;
     endpoint.words.clear();
     if (!instance.is_routed && instance.state == State::starting) {

@@ -76,8 +76,9 @@ class Endpoints final : public gateway::Demand {
     std::uint64_t requests = 0;
     std::vector<Instance> instances;
     std::optional<Instant> waiting_since;
-    Instant turn_began{};  // when its first instance was started
-    std::string words;     // what the host last said of one that does not run
+    std::optional<Instant> turn_began;  // since when any instance serves
+    Instant starts_since{};             // where none does: when the first had room to start
+    std::string words;                  // what the host last said of one that does not run
     bool is_refused = false;
     std::string why;  // as the gateway was told
     bool was_refused = false;
@@ -85,6 +86,7 @@ class Endpoints final : public gateway::Demand {
   };
 
   void run();
+  void note_turn(Tended& endpoint) const;
   void take_facts();
   void end_drained(Tended& endpoint);
   void take_fact(Tended& endpoint, Instance& instance, const InstanceFact& fact);
@@ -100,6 +102,7 @@ class Endpoints final : public gateway::Demand {
   void tend();
   void observe();
   void apply(const std::vector<std::string>& models, const std::vector<infer::RoomAsk>& asks);
+  infer::RoomDecision room_of(Mebibytes total, const std::vector<infer::RoomAsk>& asks) const;
   infer::RoomAsk ask_of(const Tended& endpoint, std::uint64_t number, std::uint32_t start) const;
   void start_instance(Tended& endpoint);
   void drain_instance(Tended& endpoint, std::uint64_t id);
