@@ -75,11 +75,16 @@ ApiError error_of(const wire::Failed& failed, Work work) {
   } else if (error.status == 503) {
     error.retry_after = Duration::seconds(1);
   }
-  // The one fault of a request that only the engine can tell and that clients look for by name.
-  if (failed.kind == ErrorKind::invalid_argument &&
-      failed.message.find("context") != std::string::npos) {
+  if (failed.kind != ErrorKind::invalid_argument) return error;
+  // Faults of a request that only the engine can tell, by what it says of them. Clients look for
+  // the first by its name.
+  if (failed.message.find("context") != std::string::npos) {
     error.param = prompt_field(work);
     error.code = "context_length_exceeded";
+  } else if (failed.message.starts_with("logit_bias")) {
+    error.param = "logit_bias";
+  } else if (failed.message.starts_with("the grammar")) {
+    error.param = "loam.grammar";
   }
   return error;
 }
