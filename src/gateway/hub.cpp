@@ -136,6 +136,10 @@ Instant Hub::wall_now() const {
   return {std::chrono::duration_cast<std::chrono::milliseconds>(since).count()};
 }
 
+Instant Hub::steady_now() const {
+  return {std::chrono::duration_cast<std::chrono::milliseconds>(now_.time_since_epoch()).count()};
+}
+
 // Until the next time limit, rounded up so that it has passed when the thread wakes.
 int Hub::wait_ms() const {
   SteadyTime next = SteadyTime::max();
@@ -191,8 +195,13 @@ std::vector<Gateway::ModelLoad> Hub::loads() const {
   }
   std::vector<Gateway::ModelLoad> loads;
   for (const auto& [name, model] : models_) {
-    Gateway::ModelLoad load{name, model.metrics.in_flight, model.metrics.waiting,
-                            {},   model.requests,          model.last_request};
+    Gateway::ModelLoad load{name,
+                            model.metrics.in_flight,
+                            model.metrics.waiting,
+                            {},
+                            model.requests,
+                            model.last_request,
+                            model.recent.summary(steady_now())};
     if (const auto at = waiting_since.find(name); at != waiting_since.end())
       load.waiting_since = at->second;
     loads.push_back(std::move(load));

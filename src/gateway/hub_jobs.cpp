@@ -326,7 +326,7 @@ void Hub::tend_waiting(const std::string* model) {
 
 // --- What the engine says ------------------------------------------------------------------------
 
-void Hub::note_text(Job& job, Part& part) {
+void Hub::note_text(Job& job, Part& part, std::uint32_t tokens) {
   const auto model = models_.find(job.head.model);
   if (!part.is_started) {
     part.is_started = true;
@@ -336,21 +336,23 @@ void Hub::note_text(Job& job, Part& part) {
     if (!job.first_token_at) {
       job.first_token_at = now_;
       if (model != models_.end())
-        model->second.metrics.to_first_token.observe(elapsed_us(job.arrived_at, now_));
+        model->second.note_first_token(elapsed_us(job.arrived_at, now_), steady_now());
     }
   } else if (model != models_.end()) {
-    model->second.metrics.gap.observe(elapsed_us(part.last_text, now_));
+    model->second.note_gap(elapsed_us(part.last_text, now_), steady_now());
   }
   part.last_text = now_;
-  if (model != models_.end()) ++model->second.metrics.chunks;
+  if (model == models_.end()) return;
+  ++model->second.metrics.chunks;
+  model->second.recent.generated(tokens, steady_now());
 }
 
 void Hub::take_text(Flight flight, wire::Chunk& chunk) {
   Job& job = *flight.job;
   Part& part = job.parts[flight.part];
   if (chunk.choice >= job.choices) return;
-  part.generated[chunk.choice] = chunk.generated;
-  note_text(job, part);
+  const std::uint32_t before = std::exchange(part.generated[chunk.choice], chunk.generated);
+  note_text(job, part, chunk.generated - std::min(chunk.generated, before));
   if (job.is_over || (chunk.text.empty() && chunk.logprobs.empty())) return;
   const std::size_t choice = std::size_t{flight.part} * job.choices + chunk.choice;
   if (!job.streams) {
@@ -570,6 +572,7 @@ void Hub::settle(Job& job) {
     ++metrics.ended[name_of(job.outcome)];
     metrics.lasted.observe(elapsed_us(job.arrived_at, now_));
     metrics.count(job.usage, now);
+    model->second.recent.prompt(job.usage.prompt_tokens, job.usage.cached_tokens, steady_now());
   }
   if (ports.sink != nullptr) ports.sink->record(record);
 }

@@ -6,6 +6,7 @@
 
 #include "app/gateway/endpoint_json.hpp"
 #include "app/gateway/local_host.hpp"
+#include "app/gateway/standing_json.hpp"
 #include "gateway/fixture.hpp"
 #include "gateway/small_gguf.hpp"
 
@@ -121,6 +122,25 @@ TEST_F(EndpointsTest, AColdModelStartsWithTheFirstRequestAndEndsAfterTheLast) {
   EXPECT_TRUE(http::eventually([&] { return standing("a").instances == 0; })) << log;
   EXPECT_EQ(standing("a").state, infer::EndpointState::cold);
   EXPECT_EQ(ask("a"), 200);  // and again
+}
+
+TEST_F(EndpointsTest, HowItServedInTheLastMinuteIsTold) {
+  config.endpoints = {endpoint("a")};
+  config.endpoints[0].scaling.idle_after = Duration::minutes(5);
+  config.endpoints[0].arguments = {"--tokens", "40", "--tick-ms", "2"};
+  start();
+  EXPECT_NE(standings_json(endpoints->standings()).find("\"first_token_p99_ms\":null"),
+            std::string::npos);
+  EXPECT_EQ(ask("a"), 200);
+  EXPECT_TRUE(http::eventually([&] {
+    const Endpoints::Standing seen = standing("a");
+    return seen.recent.generated_tokens == 40 && seen.recent.prompt_tokens > 0 &&
+           seen.recent.gap_p50_us.value_or(0) >= 1'000 &&
+           seen.recent.first_token_p99_us.value_or(0) >= seen.recent.first_token_p50_us.value_or(1);
+  })) << standings_json(endpoints->standings());
+  const std::string told = standings_json(endpoints->standings());
+  EXPECT_EQ(told.find("\"gap_p50_ms\":null"), std::string::npos) << told;
+  EXPECT_NE(told.find("\"queue\":0"), std::string::npos) << told;
 }
 
 TEST_F(EndpointsTest, AMinimumIsKept) {

@@ -154,6 +154,19 @@ void Endpoints::run() {
   }
 }
 
+void Endpoints::Engines::add(const gateway::InstanceReport& report) {
+  if (report.welcome.model.empty()) return;  // it has not said what it is
+  batch += report.stats.last_batch;
+  waiting += report.stats.waiting;
+  swapped += report.stats.swapped;
+  const std::uint64_t token_bytes = report.welcome.kv_token_bytes;
+  kv_bytes += report.stats.cells * token_bytes;
+  kv_used_bytes += report.stats.cells_used * token_bytes;
+  weights_bytes = std::max(weights_bytes, report.welcome.weights_bytes);
+  prefix_bytes += report.stats.cache_bytes;
+  compute = report.welcome.compute;
+}
+
 // What the gateway knows; asked without the lock, which wanted() takes on the gateway's thread.
 void Endpoints::observe() {
   const auto loads = answer_of<std::vector<gateway::Gateway::ModelLoad>>(
@@ -172,6 +185,11 @@ void Endpoints::observe() {
     endpoint.load.expected_milli = endpoint.traffic.expected_milli();
     endpoint.requests = load.requests;
     if (load.requests > 0) endpoint.load.last_request = load.last_request;
+    endpoint.recent = load.recent;
+    endpoint.engines = {};
+    for (const auto& report : reports) {
+      if (report.model == load.model) endpoint.engines.add(report);
+    }
     endpoint.load.instances.clear();
     for (Instance& instance : endpoint.instances) {
       infer::ScaledInstance scaled{instance.id, instance.state, 0};
@@ -481,6 +499,8 @@ std::vector<Endpoints::Standing> Endpoints::standings() const {
     one.waiting = endpoint.load.waiting;
     one.requests = endpoint.requests;
     one.memory = endpoint.need;
+    one.recent = endpoint.recent;
+    one.engines = endpoint.engines;
     all.push_back(std::move(one));
   }
   return all;

@@ -39,6 +39,18 @@ class Endpoints final : public gateway::Demand {
   // Tends no more; what runs is the host's to end or to leave. Before the gateway's end.
   void stop();
 
+  // What the instances that serve say, summed.
+  struct Engines {
+    std::uint32_t batch = 0;    // requests in their latest steps
+    std::uint32_t waiting = 0;  // in their queues
+    std::uint32_t swapped = 0;
+    std::uint64_t kv_bytes = 0;
+    std::uint64_t kv_used_bytes = 0;
+    std::uint64_t weights_bytes = 0;  // once for all of a machine where it maps the same file
+    std::uint64_t prefix_bytes = 0;
+    std::string compute;  // how one of them computes
+    void add(const gateway::InstanceReport& report);
+  };
   struct Standing {
     std::string model;
     infer::EndpointState state = infer::EndpointState::cold;
@@ -49,6 +61,8 @@ class Endpoints final : public gateway::Demand {
     std::uint32_t waiting = 0;
     std::uint64_t requests = 0;
     Mebibytes memory;  // of one instance
+    gateway::Recent::Summary recent;
+    Engines engines;
   };
   std::vector<Standing> standings() const;
 
@@ -73,6 +87,8 @@ class Endpoints final : public gateway::Demand {
     infer::ScalingMemory memory;
     infer::EndpointLoad load;
     Traffic traffic{start_time};
+    gateway::Recent::Summary recent;
+    Engines engines;
     std::uint64_t requests = 0;
     std::vector<Instance> instances;
     std::optional<Instant> waiting_since;
