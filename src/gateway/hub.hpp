@@ -129,6 +129,7 @@ class Hub : public std::enable_shared_from_this<Hub> {
 
   // Requests.
   std::optional<ApiError> admit(Job& job);
+  std::string served_as(const Job& job) const;
   std::optional<ApiError> check_limits(Job& job);
   void predict(Job& job, const Model& model) const;
   const infer::wire::Welcome* any_welcome(const Model& model) const;

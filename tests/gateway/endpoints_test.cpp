@@ -64,12 +64,13 @@ struct EndpointsTest : testing::Test {
     endpoints.reset();
     host.reset();
   }
-  int ask(const std::string& model) {
+  int ask(const std::string& model, const std::string& more = "") {
     http::Request request;
     request.method = http::Method::post;
-    request.path = "/v1/completions";
+    request.path = "/v1/chat/completions";
     request.headers = {{"Authorization", "Bearer key-acme"}};
-    request.body = R"({"model":")" + model + R"(","prompt":"x"})";
+    request.body =
+        R"({"model":")" + model + R"(","messages":[{"role":"user","content":"x"}])" + more + "}";
     auto response = http::Client(http::UnixAddress{folder / "s"}).send(request);
     EXPECT_TRUE(response.ok()) << to_text(response.error());
     return response.ok() ? response->status : 0;
@@ -195,6 +196,33 @@ TEST_F(EndpointsTest, OneMadeAtRunTimeSurvivesARestartUntilItIsRemoved) {
   vast.memory_mib = std::int64_t{900} << 20U;
   EXPECT_EQ(endpoints->create(vast).error().kind, ErrorKind::exhausted) << "no machine has 900 TiB";
   EXPECT_EQ(ask("vast"), 404);
+}
+
+TEST_F(EndpointsTest, ATierHasItsOwnFileAndInstancesAndComesAndGoesWithItsEndpoint) {
+  EndpointConfig made = endpoint("a");
+  made.tiers = {{"flex", endpoint("small").file}};
+  made.scaling.idle_after = Duration::minutes(5);
+  start();
+  EndpointConfig bad = made;
+  bad.tiers["flex"] = folder / "no-such-file";
+  EXPECT_EQ(endpoints->create(bad).error().kind, ErrorKind::not_found);
+  EXPECT_EQ(ask("a"), 404) << "nothing of it is left";
+  ASSERT_TRUE(endpoints->create(made).ok());
+  const std::string flex = R"(,"service_tier":"flex")";
+  EXPECT_EQ(ask("a", flex), 200);
+  EXPECT_EQ(standing("a").instances, 0U);
+  EXPECT_EQ(standing("a@flex").requests, 1U);
+  EXPECT_EQ(ask("a"), 200);
+  EXPECT_TRUE(http::eventually([&] { return standing("a").requests == 1; }));
+  end();
+  start();
+  EXPECT_EQ(ask("a", flex), 200);
+  EXPECT_TRUE(http::eventually([&] { return standing("a@flex").requests == 1; }));
+  EXPECT_EQ(endpoints->remove("a@flex").error().kind, ErrorKind::conflict);
+  ASSERT_TRUE(endpoints->remove("a").ok());
+  EXPECT_TRUE(endpoints->standings().empty());
+  EXPECT_EQ(ask("a", flex), 404);
+  EXPECT_TRUE(load_endpoints(config.endpoints_file)->empty());
 }
 
 TEST_F(EndpointsTest, OneOfTheConfigurationIsNotRemoved) {

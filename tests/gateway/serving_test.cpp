@@ -29,6 +29,7 @@ TEST(ServingConfig, EveryKeyIsRead) {
     callers = ["beta"]
     file = "/m.gguf"
     arguments = ["--context", "512"]
+    tiers = { flex = "/m4.gguf", priority = "/m16.gguf" }
     min = 1
     max = 3
     slots = 16
@@ -52,6 +53,13 @@ TEST(ServingConfig, EveryKeyIsRead) {
   ASSERT_EQ(config->endpoints.size(), 2U);
   const EndpointConfig& tiny = config->endpoints[0];
   EXPECT_EQ(tiny.arguments.size(), 2U);
+  const std::vector<EndpointConfig> parts = parts_of(tiny);
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_EQ(parts[0].file, "/m.gguf");
+  EXPECT_EQ(parts[1].model, "tiny@flex");
+  EXPECT_EQ(parts[1].file, "/m4.gguf");
+  EXPECT_EQ(parts[2].model, "tiny@priority");
+  EXPECT_EQ(parts[2].scaling.instances_max, 3U) << "by the same terms";
   EXPECT_EQ(tiny.scaling.instances_min, 1U);
   EXPECT_EQ(tiny.scaling.instances_max, 3U);
   EXPECT_EQ(tiny.scaling.idle_after, Duration::minutes(2));
@@ -80,6 +88,18 @@ TEST(ServingConfig, FaultsNameTheirPlace) {
       {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\nengines = [1]", "list of texts"},
       {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\n[[endpoint]]\nmodel = \"a\"\nfile = \"x\"",
        "there twice"},
+      {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\ntiers = 3", "table of texts"},
+      {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\ntiers = { flex = 3 }", "table of texts"},
+      {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\ntiers = { gold = \"y\" }", "flex and priority"},
+      {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\ntiers = { flex = \"\" }", "without a file"},
+      {"[[endpoint]]\nmodel = \"a\"\nengines = [\"x\"]\ntiers = { flex = \"y\" }", "no file"},
+      {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\ntiers = { flex = \"y\" }\n[[endpoint]]\nmodel = "
+       "\"a@flex\"\nfile = \"x\"",
+       "there twice"},
+      {"pool = \"/s\"\n[[endpoint]]\nmodel = \"a\"\nfile = \"/x\"\nowner = \"o\"\nce = "
+       "\"1\"\ntiers = { "
+       "flex = \"y\" }",
+       "whole path"},
       {"[[tenant]]\nweight = 1", "no name"},
       {"[[tenant]]\nname = \"a\"\nclass = \"gold\"", "tenant.class"},
       {"[[tenant]]\nname = \"a\"\nweight = 0", "tenant.weight"},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,9 @@ struct EndpointConfig {
   // ... or a model file that instances are started for, with more arguments for loam-engine.
   std::string file;
   std::vector<std::string> arguments;
+  // Other files for requests of a tier, "flex" or "priority": each has instances of its own, by the
+  // same terms, under the name "MODEL@TIER".
+  std::map<std::string, std::string> tiers;
   infer::ScalingTerms scaling;
   std::int64_t slots = 8;       // requests computed at once by one instance
   std::int64_t memory_mib = 0;  // of one instance; 0: the file's size and a quarter
@@ -64,6 +68,12 @@ struct Config {
   std::vector<EndpointConfig> endpoints;
   std::vector<TenantConfig> tenants;  // those without an entry have no limits
 };
+
+// invalid_argument where a tier has another name or no file, or the endpoint has no file of its
+// own.
+Result<void> check_tiers(const EndpointConfig& endpoint);
+// What serves an endpoint: itself, without tiers, and one for each tier.
+std::vector<EndpointConfig> parts_of(const EndpointConfig& endpoint);
 
 // What an endpoint must say where its instances are tasks of a pool.
 Result<void> check_for_pool(const EndpointConfig& endpoint);

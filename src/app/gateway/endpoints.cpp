@@ -32,20 +32,26 @@ Answer answer_of(Ask ask) {
 }  // namespace
 
 void Endpoints::offer(const EndpointConfig& endpoint, bool is_made) {
-  gateway_->offer({endpoint.model, endpoint.owner, endpoint.callers, wall_now()});
-  for (std::size_t i = 0; i < endpoint.engines.size(); ++i)
-    gateway_->add_instance(endpoint.model + "-" + std::to_string(i), endpoint.model,
-                           endpoint.engines[i]);
+  for (const EndpointConfig& part : parts_of(endpoint))
+    offer_part(part, part.model == endpoint.model ? "" : endpoint.model, is_made);
+  tended_.at(endpoint.model).tiers = endpoint.tiers;
+}
+
+void Endpoints::offer_part(const EndpointConfig& part, const std::string& tier_of, bool is_made) {
+  gateway_->offer({part.model, part.owner, part.callers, wall_now(), tier_of});
+  for (std::size_t i = 0; i < part.engines.size(); ++i)
+    gateway_->add_instance(part.model + "-" + std::to_string(i), part.model, part.engines[i]);
   Tended tended;
-  tended.config = endpoint;
-  if (!endpoint.file.empty()) {
-    tended.need = instance_memory(endpoint);
-    if (const auto checked = check_model(endpoint); !checked.ok())
-      log_(endpoint.model + " will not come up: " + to_text(checked.error()));
+  tended.config = part;
+  if (!part.file.empty()) {
+    tended.need = instance_memory(part);
+    if (const auto checked = check_model(part); !checked.ok())
+      log_(part.model + " will not come up: " + to_text(checked.error()));
   }
-  tended.load.slots = static_cast<std::uint32_t>(endpoint.slots);
+  tended.load.slots = static_cast<std::uint32_t>(part.slots);
   tended.is_made = is_made;
-  tended_.emplace(endpoint.model, std::move(tended));
+  tended.tier_of = tier_of;
+  tended_.emplace(part.model, std::move(tended));
 }
 
 Result<void> Endpoints::start(gateway::Gateway& gateway) {
@@ -53,7 +59,9 @@ Result<void> Endpoints::start(gateway::Gateway& gateway) {
   LOAM_TRY(made, load_endpoints(config_.endpoints_file));
   for (const EndpointConfig& endpoint : config_.endpoints) offer(endpoint, false);
   for (const EndpointConfig& endpoint : made) {
-    if (tended_.contains(endpoint.model)) {
+    const auto parts = parts_of(endpoint);
+    if (std::any_of(parts.begin(), parts.end(),
+                    [this](const EndpointConfig& part) { return tended_.contains(part.model); })) {
       log_(endpoint.model + " is in the configuration too, which counts");
     } else {
       offer(endpoint, true);
@@ -90,24 +98,29 @@ void Endpoints::learn_past() {
 Result<void> Endpoints::save() const {
   std::vector<EndpointConfig> made;
   for (const auto& [model, endpoint] : tended_) {
-    if (endpoint.is_made) made.push_back(endpoint.config);
+    if (!endpoint.is_made || !endpoint.tier_of.empty()) continue;
+    made.push_back(endpoint.config);
+    made.back().tiers = endpoint.tiers;
   }
   return save_endpoints(config_.endpoints_file, made);
 }
 
 Result<void> Endpoints::create(EndpointConfig endpoint) {
-  LOAM_CHECK(check_model(endpoint));
-  LOAM_CHECK(host_.check(endpoint, instance_memory(endpoint)));
+  const std::vector<EndpointConfig> parts = parts_of(endpoint);
+  for (const EndpointConfig& part : parts) {
+    LOAM_CHECK(check_model(part));
+    LOAM_CHECK(host_.check(part, instance_memory(part)));
+  }
   {
     std::lock_guard lock(mutex_);
-    if (tended_.contains(endpoint.model)) {
-      return Error{ErrorKind::conflict, "the model " + endpoint.model + " is offered already",
+    for (const EndpointConfig& part : parts) {
+      if (!tended_.contains(part.model)) continue;
+      return Error{ErrorKind::conflict, "the model " + part.model + " is offered already",
                    "delete it first, or choose another name"};
     }
     offer(endpoint, true);
     if (auto saved = save(); !saved.ok()) {
-      gateway_->withdraw(endpoint.model);
-      tended_.erase(endpoint.model);
+      withdraw(endpoint.model);
       return saved;
     }
   }
@@ -120,18 +133,32 @@ Result<void> Endpoints::remove(const std::string& model) {
   const auto found = tended_.find(model);
   if (found == tended_.end())
     return Error{ErrorKind::not_found, "there is no endpoint " + model, "loam endpoint list"};
+  if (!found->second.tier_of.empty()) {
+    return Error{ErrorKind::conflict, model + " is a tier of " + found->second.tier_of,
+                 "remove that endpoint"};
+  }
   if (!found->second.is_made) {
     return Error{ErrorKind::conflict, "the endpoint " + model + " is in the configuration",
                  "remove it there and restart the gateway"};
   }
-  for (Instance& instance : found->second.instances) {
-    *instance.drained = true;
-    instance.state = State::draining;
-    leaving_.instances.push_back(std::move(instance));
-  }
-  gateway_->withdraw(model);
-  tended_.erase(found);
+  withdraw(model);
   return save();
+}
+
+void Endpoints::withdraw(const std::string& model) {
+  for (auto one = tended_.begin(); one != tended_.end();) {
+    if (one->first != model && one->second.tier_of != model) {
+      ++one;
+      continue;
+    }
+    for (Instance& instance : one->second.instances) {
+      *instance.drained = true;
+      instance.state = State::draining;
+      leaving_.instances.push_back(std::move(instance));
+    }
+    gateway_->withdraw(one->first);
+    one = tended_.erase(one);
+  }
 }
 
 void Endpoints::wanted(const std::string&) {

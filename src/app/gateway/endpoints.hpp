@@ -98,7 +98,9 @@ class Endpoints final : public gateway::Demand {
     bool is_refused = false;
     std::string why;  // as the gateway was told
     bool was_refused = false;
-    bool is_made = false;  // at run time
+    bool is_made = false;                      // at run time
+    std::string tier_of;                       // the model of which this is a tier
+    std::map<std::string, std::string> tiers;  // of its own: their files
   };
 
   void run();
@@ -113,6 +115,8 @@ class Endpoints final : public gateway::Demand {
   void make_turns(const std::vector<std::string>& models, std::vector<infer::RoomAsk> asks);
   void give_way(const std::string& model);
   void offer(const EndpointConfig& endpoint, bool is_made);
+  void offer_part(const EndpointConfig& part, const std::string& tier_of, bool is_made);
+  void withdraw(const std::string& model);  // and its tiers
   Result<void> save() const;
   void learn_past();
   void tend();

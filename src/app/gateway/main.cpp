@@ -119,9 +119,12 @@ bool answer_operator(const http::Request& request, http::Responder& responder, K
 // earlier runs.
 void recover(const Config& config, UsageFile& sink) {
   std::map<std::string, std::string> owners;
-  for (const EndpointConfig& endpoint : config.endpoints) owners[endpoint.model] = endpoint.owner;
+  const auto add = [&](const EndpointConfig& endpoint) {
+    for (const EndpointConfig& part : parts_of(endpoint)) owners.emplace(part.model, part.owner);
+  };
+  for (const EndpointConfig& endpoint : config.endpoints) add(endpoint);
   if (const auto made = load_endpoints(config.endpoints_file); made.ok()) {
-    for (const EndpointConfig& endpoint : *made) owners.emplace(endpoint.model, endpoint.owner);
+    for (const EndpointConfig& endpoint : *made) add(endpoint);
   }
   const std::int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
                                   std::chrono::system_clock::now().time_since_epoch())

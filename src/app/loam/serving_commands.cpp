@@ -194,6 +194,14 @@ Result<int> run_endpoint_create(Session& session, const Arguments& arguments) {
   json::array callers;
   for (const std::string& caller : arguments.list("caller")) callers.emplace_back(caller);
   if (!callers.empty()) body["callers"] = std::move(callers);
+  json::object tiers;
+  for (const std::string& tier : arguments.list("tier")) {
+    const std::size_t equals = tier.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == tier.size())
+      return invalid("--tier is " + tier, "give flex=FILE.gguf or priority=FILE.gguf");
+    tiers[tier.substr(0, equals)] = tier.substr(equals + 1);
+  }
+  if (!tiers.empty()) body["tiers"] = std::move(tiers);
   if (!arguments.has("model")) return invalid("no model file", "add --model FILE.gguf");
   LOAM_TRY(gateway, connect(session, arguments));
   LOAM_TRY(made,
@@ -247,6 +255,9 @@ std::vector<Command> serving_commands() {
        {{"NAME", "what clients call the model"}},
        {{"What",
          {{"--model", "FILE", "the GGUF file", Kind::value, "@path"},
+          {"--tier", "TIER=FILE",
+           "another file for requests of that tier (flex, priority), charged as NAME@TIER",
+           Kind::list},
           {"--owner", "TENANT", "who pays for the instances", Kind::value, "@tenant"},
           {"--caller", "TENANT", "who may use it beside the owner; default: all", Kind::list,
            "@tenant"}}},
