@@ -86,6 +86,7 @@ class Gateway {
     std::optional<Instant> waiting_since = {};  // the oldest of them
     std::uint64_t requests = 0;
     Instant last_request{};
+    std::uint64_t tokens = 0;  // prompt and generated, of requests that ended
     Recent::Summary recent = {};
   };
   void ask_loads(std::function<void(std::vector<ModelLoad>)> callback);

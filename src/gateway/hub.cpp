@@ -210,6 +210,7 @@ std::vector<Gateway::ModelLoad> Hub::loads() const {
                             {},
                             model.requests,
                             model.last_request,
+                            model.metrics.prompt_tokens + model.metrics.generated_tokens,
                             model.recent.summary(steady_now())};
     if (const auto at = waiting_since.find(name); at != waiting_since.end())
       load.waiting_since = at->second;

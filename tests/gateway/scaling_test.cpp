@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "infer/token_rate.hpp"
+
 namespace loam::infer {
 namespace {
 
@@ -257,6 +259,19 @@ TEST(Room, TwoModelsWithRoomForOneAreServedInTurn) {
   EXPECT_GT(served_s[0], 250U);
   EXPECT_GT(served_s[1], 250U);
   EXPECT_LE(longest_wait_s, 12U);
+}
+
+TEST(TokenRate, IsOfTheLastHourAndSurvivesACounterThatBeginsAnew) {
+  TokenRate rate;
+  rate.note(1'000'000, start);  // what was before is nobody's heat
+  EXPECT_EQ(rate.per_minute(start), 0U);
+  rate.note(1'000'600, start + Duration::seconds(10));
+  rate.note(1'001'200, start + Duration::minutes(30));
+  EXPECT_EQ(rate.per_minute(start + Duration::minutes(30)), 20U);
+  rate.note(60, start + Duration::minutes(31));
+  EXPECT_EQ(rate.per_minute(start + Duration::minutes(31)), 21U);
+  EXPECT_EQ(rate.per_minute(start + Duration::minutes(61)), 11U);
+  EXPECT_EQ(rate.per_minute(start + Duration::hours(5)), 0U);
 }
 
 TEST(Scaling, TheHottestModelTakesTheBiggestSliceThatHoldsIt) {

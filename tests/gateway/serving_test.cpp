@@ -38,6 +38,11 @@ TEST(ServingConfig, EveryKeyIsRead) {
     [[endpoint]]
     model = "other"
     engines = ["/run/a.sock", "/run/b.sock"]
+    [[slice]]
+    share = "0.5"
+    memory = "40GiB"
+    [[slice]]
+    share = "0.125"
     [[tenant]]
     name = "acme"
     requests_per_minute = 60
@@ -65,6 +70,10 @@ TEST(ServingConfig, EveryKeyIsRead) {
   EXPECT_EQ(tiny.scaling.idle_after, Duration::minutes(2));
   EXPECT_EQ(tiny.slots, 16);
   EXPECT_EQ(config->endpoints[1].engines.size(), 2U);
+  ASSERT_EQ(config->slices.size(), 2U);
+  EXPECT_EQ(config->slices[0].part, MilliDevice{500});
+  EXPECT_EQ(config->slices[0].memory, Mebibytes{40 * 1024});
+  EXPECT_EQ(smallest_slice(config->slices, Mebibytes{50 * 1024})->share, "0.125") << "of no bound";
   ASSERT_EQ(config->tenants.size(), 1U);
   EXPECT_EQ(config->tenants[0].limits, (gateway::TenantLimits{60, 1000, 4}));
   EXPECT_EQ(config->tenants[0].service_class, infer::ServiceClass::interactive);
@@ -100,6 +109,10 @@ TEST(ServingConfig, FaultsNameTheirPlace) {
        "\"1\"\ntiers = { "
        "flex = \"y\" }",
        "whole path"},
+      {"[[slice]]\nshare = \"2\"", "slice.share"},
+      {"[[slice]]\nmemory = \"1GiB\"", "slice.share"},
+      {"[[slice]]\nshare = \"1\"\nmemory = \"much\"", "slice.memory"},
+      {"[[slice]]\nshare = \"1\"\ncolour = 1", "not a known key"},
       {"[[tenant]]\nweight = 1", "no name"},
       {"[[tenant]]\nname = \"a\"\nclass = \"gold\"", "tenant.class"},
       {"[[tenant]]\nname = \"a\"\nweight = 0", "tenant.weight"},

@@ -153,6 +153,23 @@ EndpointConfig read_endpoint(const toml::table& table, std::string& fault) {
   return endpoint;
 }
 
+SliceConfig read_slice(const toml::table& table, std::string& fault) {
+  SliceConfig slice;
+  Section section(table, "slice.", fault);
+  std::string memory = std::to_string(memory_mib_max) + "MiB";
+  section.read("share", slice.share);
+  section.read("memory", memory);
+  section.refuse_the_rest();
+  const auto part = parse_share(slice.share);
+  const auto held = parse_memory(memory);
+  if (!fault.empty()) return slice;
+  if (!part.ok()) fault = "slice.share: " + to_text(part.error());
+  if (!held.ok()) fault = "slice.memory: " + to_text(held.error());
+  if (part.ok()) slice.part = *part;
+  if (held.ok()) slice.memory = *held;
+  return slice;
+}
+
 TenantConfig read_tenant(const toml::table& table, std::string& fault) {
   TenantConfig tenant;
   Section section(table, "tenant.", fault);
@@ -201,13 +218,25 @@ std::vector<EndpointConfig> parts_of(const EndpointConfig& endpoint) {
   return parts;
 }
 
-Result<void> check_for_pool(const EndpointConfig& endpoint) {
+bool takes_slice(const EndpointConfig& endpoint) {
+  return endpoint.ce.empty() && endpoint.share.empty();
+}
+
+const SliceConfig* smallest_slice(const std::vector<SliceConfig>& slices, Mebibytes memory) {
+  const SliceConfig* best = nullptr;
+  for (const SliceConfig& slice : slices) {
+    if (slice.memory >= memory && (best == nullptr || slice.part < best->part)) best = &slice;
+  }
+  return best;
+}
+
+Result<void> check_for_pool(const EndpointConfig& endpoint, bool has_slices) {
   if (endpoint.file.empty()) return {};
   const std::string name = "the endpoint " + endpoint.model;
   if (endpoint.owner.empty())
     return invalid(name + " has no owner, so nobody would pay for its tasks",
                    "name a tenant: owner = \"acme\"");
-  if (endpoint.ce.empty() == endpoint.share.empty())
+  if (endpoint.ce.empty() == endpoint.share.empty() && !(has_slices && takes_slice(endpoint)))
     return invalid(
         name + (endpoint.ce.empty() ? " says neither ce nor share" : " says both ce and share"),
         "say what an instance takes of a device: share = \"0.5\", or ce = \"25\"");
@@ -268,6 +297,9 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
   section.tables("endpoint", [&](const toml::table& table) {
     config.endpoints.push_back(read_endpoint(table, fault));
   });
+  section.tables("slice", [&](const toml::table& table) {
+    config.slices.push_back(read_slice(table, fault));
+  });
   section.tables("tenant", [&](const toml::table& table) {
     config.tenants.push_back(read_tenant(table, fault));
   });
@@ -289,7 +321,7 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
                    "leave it out: the pool's devices are the bound");
   }
   for (const EndpointConfig& endpoint : config.endpoints) {
-    if (!config.pool.empty()) LOAM_CHECK(check_for_pool(endpoint));
+    if (!config.pool.empty()) LOAM_CHECK(check_for_pool(endpoint, !config.slices.empty()));
   }
   return config;
 }

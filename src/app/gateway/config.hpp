@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/quantity.hpp"
 #include "base/result.hpp"
 #include "gateway/ports.hpp"
 #include "infer/scaling.hpp"
@@ -40,6 +41,13 @@ struct EndpointConfig {
   Duration grace = Duration::seconds(30);  // for streams that run, when its task is ended
 };
 
+// A part of a device for the instances of endpoints that ask for none themselves.
+struct SliceConfig {
+  std::string share;  // "0.5"
+  MilliDevice part;
+  Mebibytes memory;  // that an instance in it may take
+};
+
 struct TenantConfig {
   std::string tenant;
   gateway::TenantLimits limits;
@@ -66,6 +74,7 @@ struct Config {
   std::int64_t memory_mib = 0;
   Duration turn_min = Duration::seconds(10);
   std::vector<EndpointConfig> endpoints;
+  std::vector<SliceConfig> slices;
   std::vector<TenantConfig> tenants;  // those without an entry have no limits
 };
 
@@ -75,8 +84,13 @@ Result<void> check_tiers(const EndpointConfig& endpoint);
 // What serves an endpoint: itself, without tiers, and one for each tier.
 std::vector<EndpointConfig> parts_of(const EndpointConfig& endpoint);
 
-// What an endpoint must say where its instances are tasks of a pool.
-Result<void> check_for_pool(const EndpointConfig& endpoint);
+// What an endpoint must say where its instances are tasks of a pool; with slices, nothing of a
+// share.
+Result<void> check_for_pool(const EndpointConfig& endpoint, bool has_slices);
+// Whether it takes a slice by how hot it is.
+bool takes_slice(const EndpointConfig& endpoint);
+// The smallest slice that holds an instance of so much memory; null where none does.
+const SliceConfig* smallest_slice(const std::vector<SliceConfig>& slices, Mebibytes memory);
 
 // Beside loamd's: /var/lib/loam and /run/loam for root, the user's own folders for others.
 Config default_config();

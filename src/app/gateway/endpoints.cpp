@@ -109,7 +109,8 @@ Result<void> Endpoints::create(EndpointConfig endpoint) {
   const std::vector<EndpointConfig> parts = parts_of(endpoint);
   for (const EndpointConfig& part : parts) {
     LOAM_CHECK(check_model(part));
-    LOAM_CHECK(host_.check(part, instance_memory(part)));
+    LOAM_TRY(asked, with_slice(part));
+    LOAM_CHECK(host_.check(asked, instance_memory(part)));
   }
   {
     std::lock_guard lock(mutex_);
@@ -213,6 +214,7 @@ void Endpoints::observe() {
     endpoint.requests = load.requests;
     if (load.requests > 0) endpoint.load.last_request = load.last_request;
     endpoint.recent = load.recent;
+    endpoint.heat.note(load.tokens, wall_now());
     endpoint.engines = {};
     for (const auto& report : reports) {
       if (report.model == load.model) endpoint.engines.add(report);
@@ -258,6 +260,7 @@ void Endpoints::tend() {
     asks.push_back(ask_of(endpoint, models.size(), decision.start));
     models.push_back(model);
   }
+  assign_slices();
   host_.has_queue() ? make_turns(models, std::move(asks)) : apply(models, asks);
   explain(host_.trouble());
 }
@@ -343,12 +346,53 @@ void Endpoints::give_way(const std::string& model) {
   drain_instance(endpoint, least->id);
 }
 
+// Hot models on big slices: who takes a slice gets one for its next instance by how many tokens it
+// served in the last hour. What runs stays where it is.
+void Endpoints::assign_slices() {
+  if (config_.slices.empty()) return;
+  std::vector<Tended*> takers;
+  std::vector<infer::ModelHeat> models;
+  for (auto& [model, endpoint] : tended_) {
+    if (endpoint.config.file.empty() || !takes_slice(endpoint.config)) continue;
+    models.push_back({takers.size(), endpoint.heat.per_minute(wall_now()), endpoint.need});
+    takers.push_back(&endpoint);
+  }
+  std::vector<infer::SliceRoom> slices;
+  for (std::size_t i = 0; i < config_.slices.size(); ++i)
+    slices.push_back({i, MilliCe{config_.slices[i].part.value}, config_.slices[i].memory});
+  // More models than slices: the coldest share the smallest that holds them.
+  for (Tended* taker : takers) {
+    const SliceConfig* smallest = smallest_slice(config_.slices, taker->need);
+    taker->slice_share = smallest == nullptr ? config_.slices.front().share : smallest->share;
+  }
+  for (const infer::SlicePick& pick : infer::assign_slices(models, std::move(slices)))
+    takers[pick.endpoint]->slice_share = config_.slices[pick.slice].share;
+}
+
+// As its first instance would be asked for.
+Result<EndpointConfig> Endpoints::with_slice(const EndpointConfig& part) const {
+  EndpointConfig asked = part;
+  if (config_.slices.empty() || !takes_slice(part)) return asked;
+  const Mebibytes memory = instance_memory(part);
+  const SliceConfig* slice = smallest_slice(config_.slices, memory);
+  if (slice == nullptr) {
+    return Error{ErrorKind::exhausted,
+                 "an instance of " + part.model + " takes " + std::to_string(memory.value) +
+                     " MiB, which no slice of the gateway's settings holds",
+                 "say share or ce, or make --context or --slots smaller"};
+  }
+  asked.share = slice->share;
+  return asked;
+}
+
 void Endpoints::start_instance(Tended& endpoint) {
   Instance instance;
   instance.id = ++last_id_;
   instance.socket = fresh_socket(config_);
   instance.name = instance_name(endpoint.config.model, instance.socket);
-  host_.launch({instance.name, instance.socket, endpoint.config, endpoint.need,
+  EndpointConfig asked = endpoint.config;
+  if (!endpoint.slice_share.empty()) asked.share = endpoint.slice_share;
+  host_.launch({instance.name, instance.socket, std::move(asked), endpoint.need,
                 engine_command(config_, endpoint.config, instance.socket)});
   log_(instance.name + " is asked for");
   if (std::all_of(endpoint.instances.begin(), endpoint.instances.end(),

@@ -17,6 +17,7 @@
 #include "app/gateway/instance_host.hpp"
 #include "app/gateway/traffic.hpp"
 #include "gateway/gateway.hpp"
+#include "infer/token_rate.hpp"
 
 namespace loam::serving {
 
@@ -87,6 +88,8 @@ class Endpoints final : public gateway::Demand {
     infer::ScalingMemory memory;
     infer::EndpointLoad load;
     Traffic traffic{start_time};
+    infer::TokenRate heat;
+    std::string slice_share;  // where it takes a slice: of the one for its next instance
     gateway::Recent::Summary recent;
     Engines engines;
     std::uint64_t requests = 0;
@@ -120,6 +123,8 @@ class Endpoints final : public gateway::Demand {
   Result<void> save() const;
   void learn_past();
   void tend();
+  void assign_slices();
+  Result<EndpointConfig> with_slice(const EndpointConfig& part) const;
   void observe();
   void apply(const std::vector<std::string>& models, const std::vector<infer::RoomAsk>& asks);
   infer::RoomDecision room_of(Mebibytes total, const std::vector<infer::RoomAsk>& asks) const;

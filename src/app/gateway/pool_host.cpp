@@ -124,7 +124,7 @@ void PoolHost::close() {
 
 // On the caller's thread, by a connection of its own.
 Result<void> PoolHost::check(const EndpointConfig& endpoint, Mebibytes memory) {
-  LOAM_CHECK(check_for_pool(endpoint));
+  LOAM_CHECK(check_for_pool(endpoint, false));
   LOAM_TRY(asked, api::Client::make({config_.pool, {}, {}}));
   const std::string socket = fresh_socket(config_);
   const InstanceOrder order{instance_name(endpoint.model, socket), socket, endpoint, memory,
