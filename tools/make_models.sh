@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # make_models.sh PROGRAMS DIR [20m|learner]: the models that benchmarks use, made here and kept in DIR: 20m and
 # 124m with seeded random weights, each also at q8_0 and mixed; with `20m` that alone. With `learner` also a small one that
-# is trained on the licence texts that Debian installs, with a part held back to judge it on; that
-# takes far longer (a quarter of the text for one pass is more than 200 s of one processor). What
-# is there already stays; nothing of it belongs into the repository.
+# is trained on the licence texts that Debian installs, with a part held back to judge it on; the one
+# pass over the text took 64 s of one processor. What is there already stays; nothing of it belongs
+# into the repository.
 set -euo pipefail
 
 programs="${1:?usage: make_models.sh PROGRAMS DIR [20m|learner]}"
