@@ -9,7 +9,10 @@ work="$2"
 root="$(mktemp -d "${TMPDIR:-/tmp}/loam-openai.XXXXXX")"
 engine=0
 end() {
-  [[ $engine -eq 0 ]] || { kill -TERM "$engine" && wait "$engine" || true; }
+  if [[ $engine -ne 0 ]]; then
+    kill -TERM "$engine" 2>/dev/null || true
+    wait "$engine" || true
+  fi
   rm -rf "$root"
 }
 trap end EXIT
@@ -23,6 +26,6 @@ for _ in {1..300}; do
   kill -0 "$engine" || { cat "$root/engine.log"; exit 1; }
   sleep 0.1
 done
-cp "$here/real_test.mjs" "$here/../gateway/openai/"*.json "$root/"
-cp "$here/../gateway/openai/run.sh" "$root/"
+# run.sh looks for the calls and the client's version beside itself.
+cp "$here/real_test.mjs" "$here/../gateway/openai/"{run.sh,package.json,package-lock.json} "$root/"
 "$root/run.sh" "$programs/serve_gateway" "$work" real_test.mjs "$root/engine"
