@@ -6,5 +6,5 @@ if [[ ! -x $1/bench_infer ]]; then
   echo "infer.sh: $1/bench_infer is not there: the model library was not found when the build was configured" >&2
   exit 1
 fi
-"$here/../tools/make_models.sh" "$1" "$2" >&2
+"$here/../tools/make_models.sh" "$1" "$2" learner >&2
 exec "$1/bench_infer" "$2"

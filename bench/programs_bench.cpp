@@ -40,7 +40,14 @@ LOAM_BENCHMARK_COMMAND(infer, ({"{source}/bench/infer.sh", "{bin}", "{source}/bu
                         {"infer.long_prompt_largest_gap_ratio", "ratio", at_most(8)},
                         {"infer.quarter_memory_failures", "requests", at_most(0)},
                         {"infer.mixed_batched_over_f16_alone", "ratio", at_least(4)},
-                        {"infer.mixed_batched_over_f16_batched", "ratio", at_least(1.9)}});
+                        {"infer.mixed_batched_over_f16_batched", "ratio", at_least(1.9)},
+                        {"infer.loss_f16_perplexity", ""},
+                        {"infer.loss_q8_0_perplexity", ""},
+                        {"infer.loss_q8_0_divergence", "nats"},
+                        {"infer.loss_q4_K_M_perplexity", ""},
+                        {"infer.loss_q4_K_M_divergence", "nats"},
+                        {"infer.loss_mixed_perplexity", ""},
+                        {"infer.loss_mixed_divergence", "nats"}});
 
 }  // namespace
 }  // namespace loam::bench

@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "app/engine/import_model.hpp"
 #include "bench/infer/load.hpp"
 
 namespace {
@@ -36,6 +38,12 @@ double median(std::vector<double> values) {
 std::string text(double value, const char* unit) {
   char buffer[64];
   std::snprintf(buffer, sizeof buffer, "%.4g %s", value, unit);
+  return buffer;
+}
+
+std::string text_of_part(double part) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.2f %% of the time", 100 * part);
   return buffer;
 }
 
@@ -147,6 +155,30 @@ void precision(const std::string& folder) {
       "16 at once; f16 " + text(batched, "tokens/s"));
 }
 
+// What precision costs in quality, on a small model that learned something: one with random weights
+// would not tell.
+int loss(const std::string& folder) {
+  constexpr std::uint64_t tokens_max = 16'384;
+  const std::string reference = folder + "/learner.f16.gguf";
+  const std::string text_path = folder + "/held_back.txt";
+  bool is_first = true;
+  for (const std::string precision : {"q8_0", "q4_K_M", "mixed"}) {
+    const auto measured = loam::serve::measure_loss(folder + "/learner." + precision + ".gguf",
+                                                    reference, text_path, tokens_max, 1);
+    if (!measured.ok()) {
+      std::fprintf(stderr, "bench_infer: %s\n", to_text(measured.error()).c_str());
+      return 1;
+    }
+    const std::string judged = std::to_string(measured->tokens) + " tokens held back";
+    if (std::exchange(is_first, false))
+      add("loss_f16_perplexity", measured->perplexity_reference, judged);
+    add("loss_" + precision + "_perplexity", measured->perplexity, judged);
+    add("loss_" + precision + "_divergence", measured->divergence_nats,
+        "against f16; the same token is likeliest " + text_of_part(measured->same_choice));
+  }
+  return 0;
+}
+
 void print() {
   std::printf("{\"figures\":[");
   for (std::size_t i = 0; i < figures.size(); ++i) {
@@ -167,9 +199,20 @@ int main(int count, char** words) {
   const auto wanted = [&](const char* part) {
     return count == 2 || std::find(words + 2, words + count, std::string(part)) != words + count;
   };
-  const auto model = load_model(folder + "/124m.q8_0.gguf");
-  const auto small = load_model(folder + "/20m.q8_0.gguf");
-  if (!model || !small) return 1;
+  // Each part loads what it needs: one alone does not want the others' models.
+  const auto needs = [&](std::initializer_list<const char*> parts) {
+    return std::any_of(parts.begin(), parts.end(), wanted);
+  };
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Model> small;
+  if (needs({"raw", "shared", "newcomer", "long"})) {
+    model = load_model(folder + "/124m.q8_0.gguf");
+    if (!model) return 1;
+  }
+  if (needs({"quarter"})) {
+    small = load_model(folder + "/20m.q8_0.gguf");
+    if (!small) return 1;
+  }
   if (wanted("raw")) {
     raw(*model, 1, 48, 4);
     raw(*model, 16, 24, 4);
@@ -179,6 +222,7 @@ int main(int count, char** words) {
   if (wanted("long")) long_prompt(*model);
   if (wanted("quarter")) quarter_memory(*small);
   if (wanted("precision")) precision(folder);
+  if (wanted("loss") && loss(folder) != 0) return 1;
   print();
   return 0;
 }

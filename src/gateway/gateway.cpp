@@ -81,7 +81,8 @@ std::shared_ptr<Job> make_job(InferenceRequest request, Caller caller, http::Res
   if (job->streams) job->writer = EventWriter(job->head);
   job->arrived = now;
   job->arrived_at = std::chrono::steady_clock::now();
-  const auto asked = request.service_class.value_or(caller.service_class);
+  job->service_class =
+      std::min(request.service_class.value_or(caller.service_class), caller.service_class);
   for (infer::Prompt& prompt : request.prompts) {
     Part part;
     part.marks = infer::prefix_marks(caller.tenant, prompt);
@@ -89,7 +90,7 @@ std::shared_ptr<Job> make_job(InferenceRequest request, Caller caller, http::Res
     if (request.prompts.size() > 1) part.submit.request += "-" + std::to_string(job->parts.size());
     part.submit.tenant = caller.tenant;
     part.submit.weight = caller.weight;
-    part.submit.service_class = std::min(asked, caller.service_class);
+    part.submit.service_class = job->service_class;
     part.submit.work = request.work == Work::embedding ? infer::wire::Submit::Work::embed
                                                        : infer::wire::Submit::Work::complete;
     part.submit.prompt = std::move(prompt);
@@ -160,6 +161,14 @@ void answer_models(Hub& hub, const http::Request& request, const Caller& caller,
 }
 
 }  // namespace
+
+std::string tier_model(std::string_view model, infer::ServiceClass service_class) {
+  using infer::ServiceClass;
+  const char* tier = service_class == ServiceClass::batch         ? "@flex"
+                     : service_class == ServiceClass::interactive ? "@priority"
+                                                                  : "@default";
+  return std::string(model) + tier;
+}
 
 Gateway::Gateway(std::shared_ptr<Hub> hub) : hub_(std::move(hub)) {}
 Gateway::Gateway(Gateway&&) noexcept = default;

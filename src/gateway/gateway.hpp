@@ -13,6 +13,7 @@
 #include "base/time.hpp"
 #include "gateway/metrics.hpp"
 #include "gateway/ports.hpp"
+#include "gateway/recent.hpp"
 #include "http/responder.hpp"
 #include "http/server.hpp"
 
@@ -85,6 +86,8 @@ class Gateway {
     std::optional<Instant> waiting_since = {};  // the oldest of them
     std::uint64_t requests = 0;
     Instant last_request{};
+    std::uint64_t tokens = 0;  // prompt and generated, of requests that ended
+    Recent::Summary recent = {};
   };
   void ask_loads(std::function<void(std::vector<ModelLoad>)> callback);
 

@@ -136,6 +136,10 @@ Instant Hub::wall_now() const {
   return {std::chrono::duration_cast<std::chrono::milliseconds>(since).count()};
 }
 
+Instant Hub::steady_now() const {
+  return {std::chrono::duration_cast<std::chrono::milliseconds>(now_.time_since_epoch()).count()};
+}
+
 // Until the next time limit, rounded up so that it has passed when the thread wakes.
 int Hub::wait_ms() const {
   SteadyTime next = SteadyTime::max();
@@ -182,17 +186,32 @@ std::vector<InstanceReport> Hub::instances() const {
   return reports;
 }
 
+// The tier of its model that the request's class asks for, where there is one.
+std::string Hub::served_as(const Job& job) const {
+  const std::string tier = tier_model(job.head.model, job.service_class);
+  const auto found = models_.find(tier);
+  return found != models_.end() && found->second.endpoint.tier_of == job.head.model
+             ? tier
+             : job.head.model;
+}
+
 std::vector<Gateway::ModelLoad> Hub::loads() const {
   std::map<std::string_view, Instant> waiting_since;
   for (const std::uint64_t id : waiting_) {
     const Job& job = *jobs_.at(id);
-    const auto [at, is_new] = waiting_since.try_emplace(job.head.model, job.arrived);
+    const auto [at, is_new] = waiting_since.try_emplace(job.model, job.arrived);
     if (!is_new) at->second = std::min(at->second, job.arrived);
   }
   std::vector<Gateway::ModelLoad> loads;
   for (const auto& [name, model] : models_) {
-    Gateway::ModelLoad load{name, model.metrics.in_flight, model.metrics.waiting,
-                            {},   model.requests,          model.last_request};
+    Gateway::ModelLoad load{name,
+                            model.metrics.in_flight,
+                            model.metrics.waiting,
+                            {},
+                            model.requests,
+                            model.last_request,
+                            model.metrics.prompt_tokens + model.metrics.generated_tokens,
+                            model.recent.summary(steady_now())};
     if (const auto at = waiting_since.find(name); at != waiting_since.end())
       load.waiting_since = at->second;
     loads.push_back(std::move(load));
@@ -204,6 +223,7 @@ std::vector<ModelEntry> Hub::models_for(const std::string& tenant) const {
   std::vector<ModelEntry> entries;
   for (const auto& [name, model] : models_) {
     const Endpoint& endpoint = model.endpoint;
+    if (!endpoint.tier_of.empty()) continue;
     const bool listed = std::find(endpoint.callers.begin(), endpoint.callers.end(), tenant) !=
                         endpoint.callers.end();
     if (!endpoint.callers.empty() && !listed && tenant != endpoint.owner) continue;

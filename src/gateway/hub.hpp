@@ -88,11 +88,21 @@ class Hub : public std::enable_shared_from_this<Hub> {
   struct Model {
     Endpoint endpoint;
     ModelMetrics metrics;
+    Recent recent;
     std::uint64_t requests = 0;
     Instant last_request{};
     std::set<LinkId> links;
     std::string why;          // no instance serves, as far as somebody told
     bool is_refused = false;  // and none will come
+
+    void note_first_token(std::uint64_t us, Instant now) {
+      metrics.to_first_token.observe(us);
+      recent.first_token(us, now);
+    }
+    void note_gap(std::uint64_t us, Instant now) {
+      metrics.gap.observe(us);
+      recent.gap(us, now);
+    }
   };
 
   // The loop.
@@ -119,6 +129,7 @@ class Hub : public std::enable_shared_from_this<Hub> {
 
   // Requests.
   std::optional<ApiError> admit(Job& job);
+  std::string served_as(const Job& job) const;
   std::optional<ApiError> check_limits(Job& job);
   void predict(Job& job, const Model& model) const;
   const infer::wire::Welcome* any_welcome(const Model& model) const;
@@ -137,7 +148,7 @@ class Hub : public std::enable_shared_from_this<Hub> {
   void take_end(Link& link, Flight flight, const infer::wire::Finished& finished);
   void take_failure(Link& link, Flight flight, const infer::wire::Failed& failed);
   void lose_part(Flight flight, const Link& link);
-  void note_text(Job& job, Part& part);
+  void note_text(Job& job, Part& part, std::uint32_t tokens);
   void begin_choice(Job& job, std::size_t choice);
   void write(Job& job, std::string_view bytes);
   void fail(Job& job, ApiError error);
@@ -151,6 +162,7 @@ class Hub : public std::enable_shared_from_this<Hub> {
   std::function<void()> when_client_leaves(std::uint64_t job);
   http::Response head_of(const Job& job, http::Response response) const;
   Instant wall_now() const;
+  Instant steady_now() const;  // now_, of no particular beginning
 
   int epoll_ = -1;
   int wake_ = -1;

@@ -75,11 +75,16 @@ ApiError error_of(const wire::Failed& failed, Work work) {
   } else if (error.status == 503) {
     error.retry_after = Duration::seconds(1);
   }
-  // The one fault of a request that only the engine can tell and that clients look for by name.
-  if (failed.kind == ErrorKind::invalid_argument &&
-      failed.message.find("context") != std::string::npos) {
+  if (failed.kind != ErrorKind::invalid_argument) return error;
+  // Faults of a request that only the engine can tell, by what it says of them. Clients look for
+  // the first by its name.
+  if (failed.message.find("context") != std::string::npos) {
     error.param = prompt_field(work);
     error.code = "context_length_exceeded";
+  } else if (failed.message.starts_with("logit_bias")) {
+    error.param = "logit_bias";
+  } else if (failed.message.starts_with("the grammar")) {
+    error.param = "loam.grammar";
   }
   return error;
 }
@@ -116,9 +121,9 @@ void Hub::take_job(std::shared_ptr<Job> given) {
 
 std::optional<ApiError> Hub::admit(Job& job) {
   const auto found = models_.find(job.head.model);
-  if (found == models_.end()) return no_model(job.head.model);
-  Model& model = found->second;
-  const Endpoint& endpoint = model.endpoint;
+  if (found == models_.end() || !found->second.endpoint.tier_of.empty())
+    return no_model(job.head.model);
+  const Endpoint& endpoint = found->second.endpoint;
   const std::string& tenant = job.caller.tenant;
   if (!endpoint.callers.empty() && tenant != endpoint.owner &&
       std::find(endpoint.callers.begin(), endpoint.callers.end(), tenant) == endpoint.callers.end())
@@ -126,6 +131,8 @@ std::optional<ApiError> Hub::admit(Job& job) {
   if (jobs_.size() > settings.requests_max)
     return unavailable("The gateway has " + std::to_string(settings.requests_max) +
                        " requests in flight, which is all it takes; send it again later.");
+  job.model = served_as(job);
+  Model& model = models_.at(job.model);
   ++model.requests;
   model.last_request = job.arrived;
   predict(job, model);
@@ -212,7 +219,7 @@ Hub::Link* Hub::choose(const Model& model, const Part& part) {
 }
 
 Hub::Placed Hub::place(Job& job, std::uint32_t index) {
-  const auto found = models_.find(job.head.model);
+  const auto found = models_.find(job.model);
   if (found == models_.end()) {
     fail(job, no_model(job.head.model));
     return Placed::refused;
@@ -253,12 +260,12 @@ Hub::Placed Hub::place(Job& job, std::uint32_t index) {
 }
 
 void Hub::wait_for_instance(Job& job) {
-  Model& model = models_.at(job.head.model);
+  Model& model = models_.at(job.model);
   if (model.links.empty() && ports.demand == nullptr)
     return fail(job,
                 unavailable("No instance serves " + job.head.model + " now; try again later."));
   if (model.is_refused && model.links.empty()) {
-    if (ports.demand != nullptr) ports.demand->wanted(job.head.model);  // it is tried again
+    if (ports.demand != nullptr) ports.demand->wanted(job.model);  // it is tried again
     return fail(job, no_instance(job, model, "No instance serves " + job.head.model + " now"));
   }
   for (const std::uint32_t part : job.to_place) job.parts[part].tried.clear();
@@ -266,7 +273,7 @@ void Hub::wait_for_instance(Job& job) {
   job.is_waiting = true;
   job.wait_until = job.arrived_at + std::chrono::milliseconds(settings.start_wait_max.ms);
   waiting_.insert(job.id);
-  if (ports.demand != nullptr) ports.demand->wanted(job.head.model);
+  if (ports.demand != nullptr) ports.demand->wanted(job.model);
 }
 
 ApiError Hub::no_instance(const Job& job, const Model& model, std::string what) const {
@@ -285,7 +292,7 @@ void Hub::explain(const std::string& name, std::string why, bool is_refused) {
   const std::vector<std::uint64_t> ids(waiting_.begin(), waiting_.end());
   for (const std::uint64_t id : ids) {
     Job& job = *jobs_.at(id);
-    if (job.head.model == name)
+    if (job.model == name)
       fail(job, no_instance(job, model, "No instance serves " + name + " now"));
   }
 }
@@ -294,7 +301,7 @@ void Hub::end_waiting(Job& job) {
   if (!job.is_waiting) return;
   job.is_waiting = false;
   waiting_.erase(job.id);
-  if (const auto model = models_.find(job.head.model); model != models_.end())
+  if (const auto model = models_.find(job.model); model != models_.end())
     --model->second.metrics.waiting;
 }
 
@@ -305,7 +312,7 @@ void Hub::tend_waiting(const std::string* model) {
     if (now_ < job.wait_until) return;
     const std::string what =
         "No instance of " + job.head.model + " came up in " + to_text(settings.start_wait_max);
-    const auto model = models_.find(job.head.model);
+    const auto model = models_.find(job.model);
     fail(job, model == models_.end() ? unavailable(what + "; try again later.")
                                      : no_instance(job, model->second, what));
   }
@@ -313,7 +320,7 @@ void Hub::tend_waiting(const std::string* model) {
   const std::vector<std::uint64_t> ids(waiting_.begin(), waiting_.end());
   for (const std::uint64_t id : ids) {
     Job& job = *jobs_.at(id);
-    if (job.head.model != *model || !job.is_waiting) continue;
+    if (job.model != *model || !job.is_waiting) continue;
     end_waiting(job);
     advance(job);
   }
@@ -321,8 +328,8 @@ void Hub::tend_waiting(const std::string* model) {
 
 // --- What the engine says ------------------------------------------------------------------------
 
-void Hub::note_text(Job& job, Part& part) {
-  const auto model = models_.find(job.head.model);
+void Hub::note_text(Job& job, Part& part, std::uint32_t tokens) {
+  const auto model = models_.find(job.model);
   if (!part.is_started) {
     part.is_started = true;
     part.submit = {};
@@ -331,21 +338,23 @@ void Hub::note_text(Job& job, Part& part) {
     if (!job.first_token_at) {
       job.first_token_at = now_;
       if (model != models_.end())
-        model->second.metrics.to_first_token.observe(elapsed_us(job.arrived_at, now_));
+        model->second.note_first_token(elapsed_us(job.arrived_at, now_), steady_now());
     }
   } else if (model != models_.end()) {
-    model->second.metrics.gap.observe(elapsed_us(part.last_text, now_));
+    model->second.note_gap(elapsed_us(part.last_text, now_), steady_now());
   }
   part.last_text = now_;
-  if (model != models_.end()) ++model->second.metrics.chunks;
+  if (model == models_.end()) return;
+  ++model->second.metrics.chunks;
+  model->second.recent.generated(tokens, steady_now());
 }
 
 void Hub::take_text(Flight flight, wire::Chunk& chunk) {
   Job& job = *flight.job;
   Part& part = job.parts[flight.part];
   if (chunk.choice >= job.choices) return;
-  part.generated[chunk.choice] = chunk.generated;
-  note_text(job, part);
+  const std::uint32_t before = std::exchange(part.generated[chunk.choice], chunk.generated);
+  note_text(job, part, chunk.generated - std::min(chunk.generated, before));
   if (job.is_over || (chunk.text.empty() && chunk.logprobs.empty())) return;
   const std::size_t choice = std::size_t{flight.part} * job.choices + chunk.choice;
   if (!job.streams) {
@@ -406,7 +415,7 @@ void Hub::take_failure(Link& link, Flight flight, const wire::Failed& failed) {
   job.instance = link.name;
   if (!job.is_over && !part.is_started && part.tries < tries_max && may_be_elsewhere(failed.kind)) {
     part.tried.push_back(link.id);
-    Model& model = models_.at(job.head.model);
+    Model& model = models_.at(job.model);
     if (choose(model, part) != nullptr) {
       ++model.metrics.repeated;
       job.wasted += failed.usage;
@@ -428,7 +437,7 @@ void Hub::lose_part(Flight flight, const Link& link) {
   job.instance = link.name;
   if (!job.is_over && !part.is_started && part.tries < tries_max) {
     part.tried.push_back(link.id);
-    ++models_.at(job.head.model).metrics.repeated;
+    ++models_.at(job.model).metrics.repeated;
     job.to_place.push_front(flight.part);
     return advance(job);
   }
@@ -543,28 +552,19 @@ void Hub::settle(Job& job) {
   const std::uint64_t used = std::uint64_t{job.usage.prompt_tokens} + job.usage.generated_tokens;
   const Instant now = wall_now();
   meters_[job.caller.tenant].end(job.tokens_reserved, used, now);
-  UsageRecord record{job.head.id,
-                     job.caller,
-                     job.head.model,
-                     {},
-                     job.instance,
-                     job.head.work,
-                     job.outcome,
-                     job.usage,
-                     job.wasted,
-                     job.is_settled,
-                     job.arrived,
-                     {},
-                     {}};
+  UsageRecord record{job.head.id,   job.caller,  job.model, {},         job.instance,
+                     job.head.work, job.outcome, job.usage, job.wasted, job.is_settled,
+                     job.arrived,   {},          {}};
   record.lasted = {elapsed_ms(job.arrived_at, now_)};
   if (job.first_token_at) record.to_first_token = {elapsed_ms(job.arrived_at, *job.first_token_at)};
-  if (const auto model = models_.find(job.head.model); model != models_.end()) {
+  if (const auto model = models_.find(job.model); model != models_.end()) {
     record.owner = model->second.endpoint.owner;
     ModelMetrics& metrics = model->second.metrics;
     --metrics.in_flight;
     ++metrics.ended[name_of(job.outcome)];
     metrics.lasted.observe(elapsed_us(job.arrived_at, now_));
     metrics.count(job.usage, now);
+    model->second.recent.prompt(job.usage.prompt_tokens, job.usage.cached_tokens, steady_now());
   }
   if (ports.sink != nullptr) ports.sink->record(record);
 }

@@ -33,7 +33,7 @@ void Hub::withdraw(const std::string& model) {
   for (const std::string& name : names) remove_instance(name);
   models_.erase(found);
   for (const auto& [id, job] : jobs_) {
-    if (job->head.model == model && !job->is_over)
+    if (job->model == model && !job->is_over)
       fail(*job, {404, "The model " + model + " was withdrawn.", "invalid_request_error", "model",
                   "model_not_found"});
   }

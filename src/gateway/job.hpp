@@ -39,7 +39,9 @@ struct Part {
 struct Job {
   std::uint64_t id = 0;
   AnswerHead head;
+  std::string model;  // that serves it: head.model, or a tier of it
   Caller caller;
+  infer::ServiceClass service_class = infer::ServiceClass::standard;
   std::uint32_t choices = 1;  // a part
   std::uint32_t tokens_max = 0;
   std::uint32_t dimensions = 0;

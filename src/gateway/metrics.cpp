@@ -105,6 +105,12 @@ constexpr Measured measured[] = {
      [](const InstanceReport& r) { return std::uint64_t{r.stats.fragmentation_permille}; }},
     {"instance_prefix_bytes", "gauge", "Stored prefixes in host memory.",
      [](const InstanceReport& r) { return r.stats.cache_bytes; }},
+    {"instance_weights_bytes", "gauge", "The model's weights.",
+     [](const InstanceReport& r) { return r.welcome.weights_bytes; }},
+    {"instance_key_value_bytes", "gauge", "Key-value memory.",
+     [](const InstanceReport& r) {
+       return std::uint64_t{r.stats.cells} * r.welcome.kv_token_bytes;
+     }},
     {"instance_preemptions_total", "counter", "Requests put aside so far.",
      [](const InstanceReport& r) { return r.stats.preemptions; }},
 };
@@ -177,6 +183,13 @@ std::string metrics_text(const std::map<std::string, ModelMetrics>& models,
   page.family("instance_state", "gauge", "1 for the state that the instance is in.");
   for (const InstanceReport& one : instances)
     page.sample(labels(one) + "," + label("state", name_of(one.state)), std::uint64_t{1});
+  page.family("instance_info", "gauge", "1, with what computes and how.");
+  for (const InstanceReport& one : instances) {
+    if (one.welcome.compute.empty()) continue;
+    page.sample(labels(one) + "," + label("file_type", one.welcome.file_type) + "," +
+                    label("compute", one.welcome.compute),
+                std::uint64_t{1});
+  }
   for (const Measured& figure : measured) {
     page.family(figure.name, figure.kind, figure.what);
     for (const InstanceReport& one : instances) page.sample(labels(one), figure.value(one));

@@ -37,11 +37,18 @@ class Access {
 };
 
 // A model that is offered. Its instances come and go.
+// "tiny@flex". A request's tier is the one that the API calls its class by: flex for batch, default
+// for standard, priority for interactive.
+std::string tier_model(std::string_view model, infer::ServiceClass service_class);
+
 struct Endpoint {
   std::string model;
   std::string owner;                 // the tenant that pays for the instances
   std::vector<std::string> callers;  // tenants that may use it beside the owner; empty: all
   Instant created{};
+  // The model of which this is one tier, under the name tier_model(): requests for that model in
+  // that tier are served, metered and charged under this name. Not listed. Empty: a model itself.
+  std::string tier_of = {};
 };
 
 enum class UsageOutcome {

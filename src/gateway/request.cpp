@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "gateway/fields.hpp"
+#include "infer/json_grammar.hpp"
 
 namespace loam::gateway {
 
@@ -274,7 +275,11 @@ void read_response_format(Fields& fields, infer::Sampling& sampling, Fault& faul
     const json::object* body = schema.object("schema");
     sampling.grammar.kind =
         body == nullptr ? Grammar::Kind::json_object : Grammar::Kind::json_schema;
-    if (body != nullptr) sampling.grammar.text = json::serialize(*body);
+    if (body != nullptr) {
+      sampling.grammar.text = json::serialize(*body);
+      if (const auto grammar = infer::grammar_of_schema(sampling.grammar.text); !grammar.ok())
+        schema.fail("schema", to_text(grammar.error()), "invalid_value");
+    }
     schema.refuse_the_rest();
   } else if (type != "text") {
     inner.fail("type",

@@ -12,7 +12,8 @@ Batcher::Batcher(BatcherConfig config, TokenCounters& counters)
       counters_(counters),
       tree_(config.cache_bytes_max, config.token_bytes),
       costs_(config.slots),
-      slots_(config.slots) {
+      slots_(config.slots),
+      cells_there_(config.cells) {
   LOAM_ASSERT(config.slots > 0 && config.gap_factor > 1);
   LOAM_ASSERT(config.step_tokens_max >= config.slots);
   LOAM_ASSERT(config.chunk_tokens > 0 && config.chunk_tokens_least > 0);
@@ -82,6 +83,7 @@ void Batcher::release(Sequence& sequence, bool keep) {
     tree_.unpin(sequence.pinned);
   }
   counters_.leave(sequence.tenant);
+  cells_there_ = config_.cells;  // to be found out anew, now that memory was given back
 }
 
 StepPlan Batcher::plan() {
@@ -162,29 +164,43 @@ void Batcher::add_item(StepPlan& plan, const Sequence& sequence, std::uint32_t t
                         last && !sequence.embeds(), sequence.embeds()});
 }
 
+// The latest start of the lowest class; none where fewer than two run.
+Batcher::Sequence* Batcher::waits_best() {
+  Sequence* best = nullptr;
+  const std::vector<Sequence*> held = running();
+  for (Sequence* sequence : held) {
+    if (best == nullptr || sequence->service_class < best->service_class ||
+        (sequence->service_class == best->service_class && sequence->started > best->started)) {
+      best = sequence;
+    }
+  }
+  return held.size() < 2 ? nullptr : best;
+}
+
 // Unified memory that was promised more than once: before a step that might not fit, the stream
 // that can wait best is swapped out.
 void Batcher::relieve(StepPlan& plan) {
-  while (true) {
+  while (Sequence* last = waits_best()) {
     std::uint64_t used = 0;
     std::uint64_t step = 0;
-    Sequence* last = nullptr;
-    std::uint32_t count = 0;
-    for (Sequence* sequence : running()) {
-      ++count;
+    for (const Sequence* sequence : running()) {
       used += sequence->computed;
       step += std::min(sequence->left_to_compute(), config_.chunk_tokens);
-      if (last == nullptr || sequence->service_class < last->service_class ||
-          (sequence->service_class == last->service_class && sequence->started > last->started)) {
-        last = sequence;
-      }
     }
-    if (count < 2 ||
-        used + std::min<std::uint64_t>(step, config_.step_tokens_max) <= config_.cells) {
-      return;
-    }
+    if (used + std::min<std::uint64_t>(step, config_.step_tokens_max) <= cells_there_) return;
     swap_out(*last, plan.before);
   }
+}
+
+bool Batcher::lacked_room(const StepPlan& plan) {
+  Sequence* last = config_.unified ? waits_best() : nullptr;
+  if (last == nullptr) return false;
+  std::uint32_t wanted = 0;
+  for (const Sequence* sequence : running()) wanted += sequence->computed;
+  for (const BatchItem& item : plan.items) wanted += item.tokens;
+  cells_there_ = std::min(cells_there_, std::max(wanted, 1U) - 1);
+  swap_out(*last, pending_);
+  return true;
 }
 
 std::vector<Ended> Batcher::finish(const StepPlan& plan, std::span<const Sampled> samples,

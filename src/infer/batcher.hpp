@@ -122,6 +122,12 @@ class Batcher {
   // What came of it: one sample for each item that asked for one, in any order; it took `us`.
   std::vector<Ended> finish(const StepPlan& plan, std::span<const Sampled> samples,
                             std::uint64_t us);
+  // After finish() of an empty plan: the step `plan` found no room in the key-value memory, of
+  // which there is less than was told, and nothing of it was computed. The stream that can wait
+  // best is put aside, and until one ends nothing is let in that would need as much again. False
+  // where nobody is there to be put aside, or slots have memory of their own: then the step cannot
+  // be computed.
+  bool lacked_room(const StepPlan& plan);
 
   // Requires that the sequence is not over.
   std::span<const Token> tokens(SequenceId sequence) const;
@@ -209,6 +215,7 @@ class Batcher {
   std::vector<Sequence*> prompts_in_order();
   bool newcomers_alone(const std::vector<Sequence*>& prompts, std::uint32_t streams) const;
   void relieve(StepPlan& plan);
+  Sequence* waits_best();  // of those that run
   void add_item(StepPlan& plan, const Sequence& sequence, std::uint32_t tokens) const;
   void account(Sequence& sequence, const BatchItem& item, std::uint64_t us);
   void learn(const StepPlan& plan, std::uint64_t us);
@@ -225,7 +232,8 @@ class Batcher {
   std::uint64_t next_start_ = 1;
   std::uint64_t preemptions_ = 0;
   std::uint64_t compactions_ = 0;
-  bool last_alone_ = false;  // the latest step held newcomers' prompts only
+  std::uint32_t cells_there_;  // of config_.cells, as far as is known
+  bool last_alone_ = false;    // the latest step held newcomers' prompts only
 };
 
 }  // namespace loam::infer

@@ -85,12 +85,12 @@ bool Batcher::fits(const Sequence& candidate) const {
   if (!config_.unified) return true;
   const Load now = load();
   if (now.running == 0) return true;
-  const std::uint64_t limit = std::uint64_t{config_.cells} * config_.overcommit_permille / 1000;
+  const std::uint64_t limit = std::uint64_t{cells_there_} * config_.overcommit_permille / 1000;
   if (std::uint64_t{now.cells_promised} + candidate.promised() > limit) return false;
   // What is promised twice needs some steps' room to grow, or it would be swapped out at once.
   constexpr std::uint64_t growth_tokens = 16;
   return now.cells_used + candidate.tokens.size() + growth_tokens * (now.running + 1) <=
-             config_.cells ||
+             cells_there_ ||
          config_.overcommit_permille == 1000;
 }
 

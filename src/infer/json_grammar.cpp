@@ -51,7 +51,8 @@ class SchemaGrammar {
 
   Result<std::string> run() {
     LOAM_TRY(root, rule_of(document_, 0));
-    std::string text = "root ::= ws " + root + " ws\n";
+    // Nothing after the value: white space there would be paid for and say nothing.
+    std::string text = "root ::= ws " + root + "\n";
     for (const std::string& rule : rules_) text += rule;
     return text + std::string(base_rules);
   }
@@ -303,7 +304,7 @@ Result<std::string> grammar_of_schema(std::string_view schema) {
 }
 
 std::string grammar_of_any_object() {
-  return "root ::= ws object ws\n" + std::string(base_rules);
+  return "root ::= ws object\n" + std::string(base_rules);
 }
 
 }  // namespace loam::infer

@@ -79,29 +79,35 @@ bool starves(const RoomAsk& ask) {
   return ask.waiting_since && ask.serving == 0 && ask.start > 0;
 }
 
+bool is_idle(const RoomAsk& ask) {
+  return ask.in_flight == 0 && !ask.waiting_since;
+}
+
 // Who gives up an instance first: one without requests, then more instances than one, then who has
-// had its turn the longest.
+// had its turn the longest, and what is still starting last.
 bool gives_before(const RoomAsk& a, const RoomAsk& b) {
-  const bool a_idle = a.in_flight == 0;
-  const bool b_idle = b.in_flight == 0;
-  if (a_idle != b_idle) return a_idle;
+  if (is_idle(a) != is_idle(b)) return is_idle(a);
   if ((a.serving > 1) != (b.serving > 1)) return a.serving > 1;
+  if (a.turn_began.has_value() != b.turn_began.has_value()) return a.turn_began.has_value();
   if (a.turn_began != b.turn_began) return a.turn_began < b.turn_began;
   return a.endpoint < b.endpoint;
 }
 
-bool may_give(const RoomAsk& ask, Duration turn_min, Instant now) {
+bool may_give(const RoomAsk& ask, const TurnTerms& terms, Instant now) {
   if (ask.serving == 0) return false;
   if (ask.serving > 1) return true;
+  // Also where who asked for it has gone: the start would be lost, and with short patience no model
+  // that is slow to start would ever come up.
+  if (!ask.turn_began) return now - ask.starts_since >= terms.start_max;
   // Even an idle one may have been started for a request that is just on its way to it.
-  const Duration had = now - ask.turn_began;
   constexpr Duration idle_turn_min = Duration::seconds(1);
-  return had >= (ask.in_flight == 0 ? std::min(idle_turn_min, turn_min) : turn_min);
+  const Duration turn = is_idle(ask) ? std::min(idle_turn_min, terms.turn_min) : terms.turn_min;
+  return now - *ask.turn_began >= turn;
 }
 
 }  // namespace
 
-RoomDecision decide_room(Mebibytes total, Duration turn_min, std::vector<RoomAsk> asks,
+RoomDecision decide_room(Mebibytes total, const TurnTerms& terms, std::vector<RoomAsk> asks,
                          Instant now) {
   RoomDecision decision;
   std::sort(asks.begin(), asks.end(), [](const RoomAsk& a, const RoomAsk& b) {
@@ -127,7 +133,7 @@ RoomDecision decide_room(Mebibytes total, Duration turn_min, std::vector<RoomAsk
     somebody_waits = true;  // and later ones must not take what is kept for this one
     std::vector<RoomAsk*> givers;
     for (RoomAsk& other : asks) {
-      if (may_give(other, turn_min, now)) givers.push_back(&other);
+      if (may_give(other, terms, now)) givers.push_back(&other);
     }
     std::sort(givers.begin(), givers.end(),
               [](const RoomAsk* a, const RoomAsk* b) { return gives_before(*a, *b); });

@@ -71,7 +71,10 @@ const char* name_of(EndpointState state) noexcept;
 // --- Room for fewer instances than are wanted ----------------------------------------------------
 
 // Models that do not fit at once take turns: who waits longest is next, and who is served gives its
-// room up when its turn is over. So all are served, one after the other, and none waits for ever.
+// room up when its turn is over. A turn begins when an instance serves, not when it is asked for:
+// one that takes longer to start than a turn lasts would otherwise be displaced before it answered
+// anybody, by a model that fares no better. So all are served, one after the other, within the time
+// that the others need to start, to have their turn and to drain.
 struct RoomAsk {
   std::uint64_t endpoint = 0;
   Mebibytes memory;                           // of one instance
@@ -80,7 +83,15 @@ struct RoomAsk {
   std::uint32_t start = 0;                    // what decide_scaling wants
   std::uint32_t in_flight = 0;                // at instances
   std::optional<Instant> waiting_since = {};  // the oldest request that waits for an instance
-  Instant turn_began{};                       // when its first instance came up
+  std::optional<Instant> turn_began = {};     // since when any of `serving` serves; none: all start
+  Instant starts_since{};                     // where all start, when the first was given room
+};
+
+struct TurnTerms {
+  // How long an endpoint that has requests keeps its last instance although others wait.
+  Duration turn_min = Duration::seconds(10);
+  // How long its last instance may take to start while others wait. Then it is taken for stuck.
+  Duration start_max = Duration::minutes(5);
 };
 
 struct RoomDecision {
@@ -89,10 +100,9 @@ struct RoomDecision {
   friend bool operator==(const RoomDecision&, const RoomDecision&) = default;
 };
 
-// `turn_min`: how long an endpoint that has requests keeps its last instance although others wait.
 // An endpoint whose instance is larger than `total` starts none. Ties go to the lower id.
 // O(endpoints^2).
-RoomDecision decide_room(Mebibytes total, Duration turn_min, std::vector<RoomAsk> asks,
+RoomDecision decide_room(Mebibytes total, const TurnTerms& terms, std::vector<RoomAsk> asks,
                          Instant now);
 
 // --- Hot models on big slices --------------------------------------------------------------------

@@ -83,6 +83,11 @@ equal "processors of $task" "$(jq .cpu_milli "$data/attempts/$task"-l*/order.jso
 chat tiny --json --max-tokens 2 hello >"$root/answers" || die "the model does not answer"
 equal "the answer" "$(jq -r .content "$root/answers")" "ab ab "
 
+say "whoever looks on sees how it serves"
+shown() { loam top --once | grep -Eq '^tiny +serving .* [0-9.]+m?s'; }
+wait_until "tiny is in loam top" shown
+equal "in loam top" "$(ask top | jq -r '.endpoints[] | .model + " " + .state')" "tiny serving"
+
 say "a restart of the gateway finds it again"
 end_gateway
 sleep 1

@@ -6,6 +6,7 @@
 
 #include "app/gateway/endpoint_json.hpp"
 #include "app/gateway/local_host.hpp"
+#include "app/gateway/standing_json.hpp"
 #include "gateway/fixture.hpp"
 #include "gateway/small_gguf.hpp"
 
@@ -63,15 +64,36 @@ struct EndpointsTest : testing::Test {
     endpoints.reset();
     host.reset();
   }
-  int ask(const std::string& model) {
+  int ask(const std::string& model, const std::string& more = "") {
     http::Request request;
     request.method = http::Method::post;
-    request.path = "/v1/completions";
+    request.path = "/v1/chat/completions";
     request.headers = {{"Authorization", "Bearer key-acme"}};
-    request.body = R"({"model":")" + model + R"(","prompt":"x"})";
+    request.body =
+        R"({"model":")" + model + R"(","messages":[{"role":"user","content":"x"}])" + more + "}";
     auto response = http::Client(http::UnixAddress{folder / "s"}).send(request);
     EXPECT_TRUE(response.ok()) << to_text(response.error());
     return response.ok() ? response->status : 0;
+  }
+  // Three requests to each of two models, of which only one has room.
+  void serve_in_turns() {
+    config.memory_mib = 150;
+    config.turn_min = Duration{200};
+    for (EndpointConfig& one : config.endpoints) one.scaling.idle_after = Duration::minutes(5);
+    start();
+    std::vector<std::future<int>> answers;
+    for (const char* model : {"a", "b"}) {
+      answers.push_back(std::async(std::launch::async, [this, model] {
+        int served = 0;
+        for (int i = 0; i < 3; ++i) {
+          served += ask(model) == 200 ? 1 : 0;
+          std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        }
+        return served;
+      }));
+    }
+    for (std::future<int>& served : answers) EXPECT_EQ(served.get(), 3) << log;
+    EXPECT_LE(standing("a").instances + standing("b").instances, 1U);
   }
   Endpoints::Standing standing(const std::string& model) {
     for (const Endpoints::Standing& one : endpoints->standings()) {
@@ -103,6 +125,25 @@ TEST_F(EndpointsTest, AColdModelStartsWithTheFirstRequestAndEndsAfterTheLast) {
   EXPECT_EQ(ask("a"), 200);  // and again
 }
 
+TEST_F(EndpointsTest, HowItServedInTheLastMinuteIsTold) {
+  config.endpoints = {endpoint("a")};
+  config.endpoints[0].scaling.idle_after = Duration::minutes(5);
+  config.endpoints[0].arguments = {"--tokens", "40", "--tick-ms", "2"};
+  start();
+  EXPECT_NE(standings_json(endpoints->standings()).find("\"first_token_p99_ms\":null"),
+            std::string::npos);
+  EXPECT_EQ(ask("a"), 200);
+  EXPECT_TRUE(http::eventually([&] {
+    const Endpoints::Standing seen = standing("a");
+    return seen.recent.generated_tokens == 40 && seen.recent.prompt_tokens > 0 &&
+           seen.recent.gap_p50_us.value_or(0) >= 1'000 &&
+           seen.recent.first_token_p99_us.value_or(0) >= seen.recent.first_token_p50_us.value_or(1);
+  })) << standings_json(endpoints->standings());
+  const std::string told = standings_json(endpoints->standings());
+  EXPECT_EQ(told.find("\"gap_p50_ms\":null"), std::string::npos) << told;
+  EXPECT_NE(told.find("\"queue\":0"), std::string::npos) << told;
+}
+
 TEST_F(EndpointsTest, AMinimumIsKept) {
   config.endpoints = {endpoint("a")};
   config.endpoints[0].scaling.instances_min = 2;
@@ -115,23 +156,13 @@ TEST_F(EndpointsTest, AMinimumIsKept) {
 
 TEST_F(EndpointsTest, TwoModelsWithRoomForOneAreBothServed) {
   config.endpoints = {endpoint("a"), endpoint("b")};
-  config.memory_mib = 150;
-  config.turn_min = Duration{200};
-  for (EndpointConfig& one : config.endpoints) one.scaling.idle_after = Duration::minutes(5);
-  start();
-  std::vector<std::future<int>> answers;
-  for (const char* model : {"a", "b"}) {
-    answers.push_back(std::async(std::launch::async, [this, model] {
-      int served = 0;
-      for (int i = 0; i < 3; ++i) {
-        served += ask(model) == 200 ? 1 : 0;
-        std::this_thread::sleep_for(std::chrono::milliseconds(300));
-      }
-      return served;
-    }));
-  }
-  for (std::future<int>& served : answers) EXPECT_EQ(served.get(), 3) << log;
-  EXPECT_LE(standing("a").instances + standing("b").instances, 1U);
+  serve_in_turns();
+}
+
+TEST_F(EndpointsTest, ModelsSlowerToStartThanATurnIsLongAreBothServed) {
+  config.endpoints = {endpoint("a"), endpoint("b")};
+  for (EndpointConfig& one : config.endpoints) one.arguments = {"--start-ms", "900"};
+  serve_in_turns();
 }
 
 TEST_F(EndpointsTest, AnInstanceThatDoesNotComeUpIsSaidToFail) {
@@ -165,6 +196,33 @@ TEST_F(EndpointsTest, OneMadeAtRunTimeSurvivesARestartUntilItIsRemoved) {
   vast.memory_mib = std::int64_t{900} << 20U;
   EXPECT_EQ(endpoints->create(vast).error().kind, ErrorKind::exhausted) << "no machine has 900 TiB";
   EXPECT_EQ(ask("vast"), 404);
+}
+
+TEST_F(EndpointsTest, ATierHasItsOwnFileAndInstancesAndComesAndGoesWithItsEndpoint) {
+  EndpointConfig made = endpoint("a");
+  made.tiers = {{"flex", endpoint("small").file}};
+  made.scaling.idle_after = Duration::minutes(5);
+  start();
+  EndpointConfig bad = made;
+  bad.tiers["flex"] = folder / "no-such-file";
+  EXPECT_EQ(endpoints->create(bad).error().kind, ErrorKind::not_found);
+  EXPECT_EQ(ask("a"), 404) << "nothing of it is left";
+  ASSERT_TRUE(endpoints->create(made).ok());
+  const std::string flex = R"(,"service_tier":"flex")";
+  EXPECT_EQ(ask("a", flex), 200);
+  EXPECT_EQ(standing("a").instances, 0U);
+  EXPECT_EQ(standing("a@flex").requests, 1U);
+  EXPECT_EQ(ask("a"), 200);
+  EXPECT_TRUE(http::eventually([&] { return standing("a").requests == 1; }));
+  end();
+  start();
+  EXPECT_EQ(ask("a", flex), 200);
+  EXPECT_TRUE(http::eventually([&] { return standing("a@flex").requests == 1; }));
+  EXPECT_EQ(endpoints->remove("a@flex").error().kind, ErrorKind::conflict);
+  ASSERT_TRUE(endpoints->remove("a").ok());
+  EXPECT_TRUE(endpoints->standings().empty());
+  EXPECT_EQ(ask("a", flex), 404);
+  EXPECT_TRUE(load_endpoints(config.endpoints_file)->empty());
 }
 
 TEST_F(EndpointsTest, OneOfTheConfigurationIsNotRemoved) {

@@ -1,9 +1,12 @@
 // fake_loam_engine: takes loam-engine's arguments and computes nothing. A model file named
-// "broken" makes it fail at once; --tick-ms and --tokens make its streams slow and long.
+// "broken" makes it fail at once; --tick-ms and --tokens make its streams slow and long, --start-ms
+// its start.
 #include <signal.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <string_view>
+#include <thread>
 
 #include "gateway/fake_engine.hpp"
 
@@ -21,6 +24,8 @@ int main(int argc, char** argv) {
     if (option == "--name") options.model = value;
     if (option == "--tick-ms") options.tick_ms = std::atoi(argv[i + 1]);
     if (option == "--tokens") options.tokens = static_cast<std::uint32_t>(std::atoi(argv[i + 1]));
+    if (option == "--start-ms")
+      std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(argv[i + 1])));
     if (option == "--model" && value.ends_with("broken")) return 1;
   }
   const loam::gateway::FakeEngine engine(socket, options);

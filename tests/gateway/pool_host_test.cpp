@@ -86,6 +86,14 @@ TEST_F(PoolHostTest, AnInstanceIsATaskOfItsOwner) {
   EXPECT_EQ(fact(asked.name).task, id.text());
 }
 
+TEST_F(PoolHostTest, AModelBesideTheSocketsLeavesTheirFolderWritable) {
+  InstanceOrder asked = order();
+  asked.endpoint.file = engines_folder(config) + "/tiny.gguf";
+  const api::TaskRequest task = task_of(config, asked);
+  ASSERT_EQ(task.mounts.size(), 1U);
+  EXPECT_FALSE(task.mounts[0].read_only);
+}
+
 TEST_F(PoolHostTest, OneThatIsNotWantedIsStopped) {
   serve();
   open();

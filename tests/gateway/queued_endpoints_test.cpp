@@ -236,6 +236,38 @@ TEST_F(QueuedEndpointsTest, TwoModelsWithRoomForOneTakeTurnsInTheQueue) {
   for (std::future<int>& served : answers) EXPECT_EQ(served.get(), 3);
 }
 
+TEST_F(QueuedEndpointsTest, AHotModelsNextInstanceTakesTheBigSliceAndAColdOnesTheSmall) {
+  config.endpoints = {endpoint("a"), endpoint("b")};
+  for (EndpointConfig& one : config.endpoints) {
+    one.scaling.idle_after = Duration{200};
+    one.scaling.shrink_after = Duration{100};
+  }
+  config.slices = {{"0.2", MilliDevice{200}, Mebibytes{1000}},
+                   {"0.5", MilliDevice{500}, Mebibytes{1000}}};
+  host.room_mib = 1000;
+  start();
+  const auto share_of = [&](const std::string& model) {
+    EXPECT_EQ(ask(model).status, 200);
+    std::string share;
+    {
+      std::lock_guard lock(host.mutex);
+      for (const QueueHost::One& one : host.ones) {
+        if (one.order.endpoint.model == model) share = one.order.endpoint.share;
+      }
+    }
+    EXPECT_TRUE(http::eventually([&] { return standing(model).instances == 0; }));
+    return share;
+  };
+  EXPECT_EQ(share_of("b"), "0.2") << "as hot as a, which is first by name";
+  EXPECT_EQ(share_of("b"), "0.5") << "hotter than a, which nobody asked for";
+  EXPECT_EQ(share_of("a"), "0.2");
+  EndpointConfig vast = endpoint("vast");
+  vast.memory_mib = 1001;
+  const auto refused = endpoints->create(vast);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("no slice"), std::string::npos);
+}
+
 TEST_F(QueuedEndpointsTest, OneThatIsPutOffComesBackAndIsNotDoubled) {
   config.endpoints = {endpoint("a")};
   config.endpoints[0].scaling.instances_min = 1;

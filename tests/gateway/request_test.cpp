@@ -127,6 +127,8 @@ TEST(Request, ABadFieldIsNamedWithACode) {
       {R"("response_format":{"type":"xml"})", "response_format.type", "invalid_value"},
       {R"("response_format":{"type":"json_schema"})", "response_format.json_schema",
        "missing_required_parameter"},
+      {R"("response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"string","pattern":"a+"}}})",
+       "response_format.json_schema.schema", "invalid_value"},
       {R"("tools":[{}])", "tools", "unsupported_parameter"},
       {R"("modalities":["audio"])", "modalities", "unsupported_value"},
       {R"("service_tier":"gold")", "service_tier", "invalid_value"},

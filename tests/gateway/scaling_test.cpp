@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "infer/token_rate.hpp"
+
 namespace loam::infer {
 namespace {
 
@@ -126,6 +128,7 @@ TEST(Scaling, FailedStartsWaitLongerEachTime) {
 }
 
 constexpr Duration turn = Duration::seconds(10);
+constexpr TurnTerms turns{.turn_min = turn, .start_max = Duration::minutes(5)};
 
 RoomAsk asking(std::uint64_t endpoint, std::int64_t waiting_ms) {
   RoomAsk ask;
@@ -147,17 +150,17 @@ RoomAsk serving(std::uint64_t endpoint, std::uint32_t in_flight) {
 
 TEST(Room, WhoWaitsLongestIsFirst) {
   const RoomDecision decision =
-      decide_room(Mebibytes{100}, turn, {asking(1, 5), asking(2, 3)}, start + turn);
+      decide_room(Mebibytes{100}, turns, {asking(1, 5), asking(2, 3)}, start + turn);
   EXPECT_EQ(decision, (RoomDecision{{2}, {}}));
 }
 
 TEST(Room, AnIdleModelGivesWayAtOnceAndABusyOneAfterItsTurn) {
   const Instant soon = start + Duration::seconds(2);
-  EXPECT_EQ(decide_room(Mebibytes{100}, turn, {serving(1, 0), asking(2, 0)}, soon),
+  EXPECT_EQ(decide_room(Mebibytes{100}, turns, {serving(1, 0), asking(2, 0)}, soon),
             (RoomDecision{{}, {1}}));
-  EXPECT_EQ(decide_room(Mebibytes{100}, turn, {serving(1, 3), asking(2, 0)}, soon),
+  EXPECT_EQ(decide_room(Mebibytes{100}, turns, {serving(1, 3), asking(2, 0)}, soon),
             (RoomDecision{}));
-  EXPECT_EQ(decide_room(Mebibytes{100}, turn, {serving(1, 3), asking(2, 0)}, start + turn),
+  EXPECT_EQ(decide_room(Mebibytes{100}, turns, {serving(1, 3), asking(2, 0)}, start + turn),
             (RoomDecision{{}, {1}}));
 }
 
@@ -165,25 +168,60 @@ TEST(Room, WhatDrainsAlreadyIsNotAskedForTwice) {
   RoomAsk leaving = serving(1, 2);
   leaving.serving = 0;
   leaving.draining = 1;
-  EXPECT_EQ(decide_room(Mebibytes{200}, turn, {leaving, serving(3, 1), asking(2, 0)}, start + turn),
-            (RoomDecision{}));
+  EXPECT_EQ(
+      decide_room(Mebibytes{200}, turns, {leaving, serving(3, 1), asking(2, 0)}, start + turn),
+      (RoomDecision{}));
 }
 
 TEST(Room, GrowthTakesOnlyWhatNobodyWaitsFor) {
   RoomAsk growing = serving(1, 9);
   growing.start = 3;
-  EXPECT_EQ(decide_room(Mebibytes{300}, turn, {growing, asking(2, 0)}, start),
+  EXPECT_EQ(decide_room(Mebibytes{300}, turns, {growing, asking(2, 0)}, start),
             (RoomDecision{{2, 1}, {}}));
   RoomAsk large = asking(2, 0);
   large.memory = Mebibytes{250};
-  EXPECT_EQ(decide_room(Mebibytes{300}, turn, {growing, large}, start), (RoomDecision{}));
+  EXPECT_EQ(decide_room(Mebibytes{300}, turns, {growing, large}, start), (RoomDecision{}));
 }
 
 TEST(Room, AModelLargerThanTheRoomHoldsNobodyUp) {
   RoomAsk large = asking(1, 0);
   large.memory = Mebibytes{500};
-  EXPECT_EQ(decide_room(Mebibytes{100}, turn, {large, asking(2, 1)}, start),
+  EXPECT_EQ(decide_room(Mebibytes{100}, turns, {large, asking(2, 1)}, start),
             (RoomDecision{{2}, {}}));
+}
+
+TEST(Room, WhatStillStartsIsNotDisplacedHoweverLongItTakes) {
+  RoomAsk starts = serving(1, 0);
+  starts.turn_began.reset();
+  starts.starts_since = start;
+  for (const bool is_asked_for : {true, false}) {
+    starts.waiting_since = is_asked_for ? std::optional(start) : std::nullopt;
+    for (const Duration after : {turn, Duration::minutes(5) - Duration{1}})
+      EXPECT_EQ(decide_room(Mebibytes{100}, turns, {starts, asking(2, 0)}, start + after),
+                (RoomDecision{}));
+    // Until it is taken for stuck.
+    EXPECT_EQ(
+        decide_room(Mebibytes{100}, turns, {starts, asking(2, 0)}, start + Duration::minutes(5)),
+        (RoomDecision{{}, {1}}));
+  }
+}
+
+TEST(Room, ATurnIsCountedFromWhenItServes) {
+  RoomAsk came_up = serving(1, 2);
+  came_up.starts_since = start;
+  came_up.turn_began = start + Duration::minutes(1);
+  const auto at = [&](Duration after) {
+    return decide_room(Mebibytes{100}, turns, {came_up, asking(2, 0)}, start + after);
+  };
+  EXPECT_EQ(at(Duration::minutes(1) + turn - Duration{1}), (RoomDecision{}));
+  EXPECT_EQ(at(Duration::minutes(1) + turn), (RoomDecision{{}, {1}}));
+}
+
+TEST(Room, OneWithRequestsThatWaitForItIsNotIdle) {
+  RoomAsk came_up = serving(1, 0);
+  came_up.waiting_since = start;
+  const Instant soon = start + Duration::seconds(2);
+  EXPECT_EQ(decide_room(Mebibytes{100}, turns, {came_up, asking(2, 0)}, soon), (RoomDecision{}));
 }
 
 // Two busy models, room for one: simulated second by second.
@@ -207,7 +245,7 @@ TEST(Room, TwoModelsWithRoomForOneAreServedInTurn) {
             longest_wait_s, static_cast<std::uint32_t>((now - *model.waiting_since).ms / 1000));
       }
     }
-    const RoomDecision decision = decide_room(Mebibytes{100}, turn, models, now);
+    const RoomDecision decision = decide_room(Mebibytes{100}, turns, models, now);
     for (const std::uint64_t id : decision.drain) {
       --models[id].serving;
       ++models[id].draining;
@@ -221,6 +259,19 @@ TEST(Room, TwoModelsWithRoomForOneAreServedInTurn) {
   EXPECT_GT(served_s[0], 250U);
   EXPECT_GT(served_s[1], 250U);
   EXPECT_LE(longest_wait_s, 12U);
+}
+
+TEST(TokenRate, IsOfTheLastHourAndSurvivesACounterThatBeginsAnew) {
+  TokenRate rate;
+  rate.note(1'000'000, start);  // what was before is nobody's heat
+  EXPECT_EQ(rate.per_minute(start), 0U);
+  rate.note(1'000'600, start + Duration::seconds(10));
+  rate.note(1'001'200, start + Duration::minutes(30));
+  EXPECT_EQ(rate.per_minute(start + Duration::minutes(30)), 20U);
+  rate.note(60, start + Duration::minutes(31));
+  EXPECT_EQ(rate.per_minute(start + Duration::minutes(31)), 21U);
+  EXPECT_EQ(rate.per_minute(start + Duration::minutes(61)), 11U);
+  EXPECT_EQ(rate.per_minute(start + Duration::hours(5)), 0U);
 }
 
 TEST(Scaling, TheHottestModelTakesTheBiggestSliceThatHoldsIt) {

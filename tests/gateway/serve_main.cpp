@@ -1,9 +1,10 @@
-// serve_gateway: the gateway over a fake engine on a TCP port that it prints, until standard input
-// ends. For clients in other languages.
+// serve_gateway [SOCKET]: the gateway over a fake engine, or over the engine at SOCKET, on a TCP
+// port that it prints, until standard input ends. For clients in other languages.
 #include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "base/assert.hpp"
 #include "gateway/fake_engine.hpp"
@@ -42,16 +43,17 @@ FakeEngine::Script choose(const infer::wire::Submit& submit) {
 
 }  // namespace
 
-int main() {
+int main(int count, char** words) {
   std::string folder = (std::filesystem::temp_directory_path() / "loam-serve-XXXXXX").string();
   LOAM_ASSERT(::mkdtemp(folder.data()) != nullptr);
   {
-    FakeEngine engine(folder + "/engine", {}, choose);
+    std::optional<FakeEngine> fake;
+    if (count < 2) fake.emplace(folder + "/engine", FakeEngine::Options{}, choose);
     Keys keys;
     auto gateway = Gateway::start({}, {&keys, nullptr, nullptr});
     LOAM_ASSERT(gateway.ok());
     gateway->offer({"tiny", "owner", {}, {}});
-    gateway->add_instance("e1", "tiny", folder + "/engine");
+    gateway->add_instance("e1", "tiny", count < 2 ? folder + "/engine" : words[1]);
     http::ServerOptions options = gateway->server_options();
     options.tcp_address = http::TcpAddress{"127.0.0.1", 0};
     auto server = http::Server::start(options, [&](http::Request request, http::Responder answer) {

@@ -50,6 +50,41 @@ TEST_F(GatewayTest, AStreamComesInPiecesAndEndsWithUsageAndDone) {
   EXPECT_EQ(events[6], "[DONE]");
 }
 
+TEST_F(GatewayTest, ATierIsServedAndChargedUnderItsOwnNameAndListedUnderNone) {
+  access.callers.at("key-acme").service_class = infer::ServiceClass::interactive;
+  start_with_engine();
+  gateway->offer({"tiny@flex", "owner", {}, Instant{5000}, "tiny"});
+  FakeEngine::Options options;
+  options.model = "tiny@flex";
+  engines.push_back(std::make_unique<FakeEngine>(folder / "cheap", options));
+  gateway->add_instance("cheap", "tiny@flex", folder / "cheap");
+  ASSERT_TRUE(up("cheap"));
+  const std::pair<const char*, const char*> tiers[] = {
+      {"flex", "tiny@flex"}, {"default", "tiny"}, {"priority", "tiny"}};
+  for (std::size_t i = 0; i < std::size(tiers); ++i) {
+    const auto& [tier, served] = tiers[i];
+    const auto answer = ask("hi", R"(,"service_tier":")" + std::string(tier) + "\"");
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(parse_body(answer).at("model").as_string(), "tiny") << "as it was asked for";
+    ASSERT_TRUE(recorded(i + 1));
+    EXPECT_EQ(sink.all()[i].model, served) << tier;
+    EXPECT_EQ(sink.all()[i].instance, std::string(served) == "tiny" ? "e1" : "cheap");
+    EXPECT_EQ(sink.all()[i].owner, "owner");
+  }
+  http::Request list;
+  list.method = http::Method::get;
+  list.path = "/v1/models";
+  list.headers = {{"Authorization", "Bearer key-acme"}};
+  EXPECT_EQ(parse_body(send(list)).at("data").as_array().size(), 1U);
+  const auto direct = send(post("/v1/completions", R"({"model":"tiny@flex","prompt":"x"})"));
+  EXPECT_EQ(direct.status, 404) << "a tier is asked for by service_tier";
+  // Without the tier the model itself answers.
+  gateway->withdraw("tiny@flex");
+  EXPECT_EQ(ask("hi", R"(,"service_tier":"flex")").status, 200);
+  ASSERT_TRUE(recorded(4));
+  EXPECT_EQ(sink.all()[3].model, "tiny");
+}
+
 TEST_F(GatewayTest, WithoutTheOptionAStreamHasNoUsage) {
   start_with_engine();
   const auto events =

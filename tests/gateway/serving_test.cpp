@@ -29,6 +29,7 @@ TEST(ServingConfig, EveryKeyIsRead) {
     callers = ["beta"]
     file = "/m.gguf"
     arguments = ["--context", "512"]
+    tiers = { flex = "/m4.gguf", priority = "/m16.gguf" }
     min = 1
     max = 3
     slots = 16
@@ -37,6 +38,11 @@ TEST(ServingConfig, EveryKeyIsRead) {
     [[endpoint]]
     model = "other"
     engines = ["/run/a.sock", "/run/b.sock"]
+    [[slice]]
+    share = "0.5"
+    memory = "40GiB"
+    [[slice]]
+    share = "0.125"
     [[tenant]]
     name = "acme"
     requests_per_minute = 60
@@ -52,11 +58,22 @@ TEST(ServingConfig, EveryKeyIsRead) {
   ASSERT_EQ(config->endpoints.size(), 2U);
   const EndpointConfig& tiny = config->endpoints[0];
   EXPECT_EQ(tiny.arguments.size(), 2U);
+  const std::vector<EndpointConfig> parts = parts_of(tiny);
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_EQ(parts[0].file, "/m.gguf");
+  EXPECT_EQ(parts[1].model, "tiny@flex");
+  EXPECT_EQ(parts[1].file, "/m4.gguf");
+  EXPECT_EQ(parts[2].model, "tiny@priority");
+  EXPECT_EQ(parts[2].scaling.instances_max, 3U) << "by the same terms";
   EXPECT_EQ(tiny.scaling.instances_min, 1U);
   EXPECT_EQ(tiny.scaling.instances_max, 3U);
   EXPECT_EQ(tiny.scaling.idle_after, Duration::minutes(2));
   EXPECT_EQ(tiny.slots, 16);
   EXPECT_EQ(config->endpoints[1].engines.size(), 2U);
+  ASSERT_EQ(config->slices.size(), 2U);
+  EXPECT_EQ(config->slices[0].part, MilliDevice{500});
+  EXPECT_EQ(config->slices[0].memory, Mebibytes{40 * 1024});
+  EXPECT_EQ(smallest_slice(config->slices, Mebibytes{50 * 1024})->share, "0.125") << "of no bound";
   ASSERT_EQ(config->tenants.size(), 1U);
   EXPECT_EQ(config->tenants[0].limits, (gateway::TenantLimits{60, 1000, 4}));
   EXPECT_EQ(config->tenants[0].service_class, infer::ServiceClass::interactive);
@@ -80,6 +97,22 @@ TEST(ServingConfig, FaultsNameTheirPlace) {
       {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\nengines = [1]", "list of texts"},
       {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\n[[endpoint]]\nmodel = \"a\"\nfile = \"x\"",
        "there twice"},
+      {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\ntiers = 3", "table of texts"},
+      {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\ntiers = { flex = 3 }", "table of texts"},
+      {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\ntiers = { gold = \"y\" }", "flex and priority"},
+      {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\ntiers = { flex = \"\" }", "without a file"},
+      {"[[endpoint]]\nmodel = \"a\"\nengines = [\"x\"]\ntiers = { flex = \"y\" }", "no file"},
+      {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\ntiers = { flex = \"y\" }\n[[endpoint]]\nmodel = "
+       "\"a@flex\"\nfile = \"x\"",
+       "there twice"},
+      {"pool = \"/s\"\n[[endpoint]]\nmodel = \"a\"\nfile = \"/x\"\nowner = \"o\"\nce = "
+       "\"1\"\ntiers = { "
+       "flex = \"y\" }",
+       "whole path"},
+      {"[[slice]]\nshare = \"2\"", "slice.share"},
+      {"[[slice]]\nmemory = \"1GiB\"", "slice.share"},
+      {"[[slice]]\nshare = \"1\"\nmemory = \"much\"", "slice.memory"},
+      {"[[slice]]\nshare = \"1\"\ncolour = 1", "not a known key"},
       {"[[tenant]]\nweight = 1", "no name"},
       {"[[tenant]]\nname = \"a\"\nclass = \"gold\"", "tenant.class"},
       {"[[tenant]]\nname = \"a\"\nweight = 0", "tenant.weight"},

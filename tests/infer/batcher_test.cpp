@@ -141,6 +141,51 @@ TEST(Batcher, MemoryForAQuarterOfTheDemandFailsNobody) {
   }
 }
 
+TEST(Batcher, MemoryThatIsLessThanWasToldPutsStreamsAsideAndFailsNobody) {
+  for (const std::uint32_t overcommit : {1000U, 3000U}) {
+    for (const std::uint64_t cache_bytes : {0U, 1'000'000U}) {
+      TokenCounters counters;
+      BatcherConfig config = small();
+      config.slots = 8;
+      config.unified = true;
+      config.cells = 4096;
+      config.overcommit_permille = overcommit;
+      config.cache_bytes_max = cache_bytes;
+      FakeModel model(config, counters);
+      model.cells_there = 700;
+      for (int i = 0; i < 8; ++i) model.submit(ask("a", numbered(1000 * i, 100), 200));
+      model.run();
+      ASSERT_EQ(model.usage.size(), 8U);
+      for (const auto& [id, usage] : model.usage) {
+        EXPECT_EQ(usage.prompt_tokens, 100U);
+        EXPECT_EQ(usage.generated_tokens, 200U);
+      }
+      EXPECT_GT(model.rooms_lacked, 0U);
+      EXPECT_LE(model.rooms_lacked, 8U * 8) << "about once for each that ends, not once a step";
+    }
+  }
+}
+
+TEST(Batcher, AStepWithoutRoomForOneAloneCannotBeComputed) {
+  TokenCounters counters;
+  BatcherConfig config = small();
+  for (const bool unified : {true, false}) {
+    config.unified = unified;
+    Batcher batcher(config, counters);
+    const auto add = [&](Token first) {
+      ASSERT_TRUE(batcher.submit(ask("a", numbered(first, 10), 5)).ok());
+    };
+    add(0);
+    StepPlan plan = batcher.plan();
+    batcher.finish({}, {}, 0);
+    EXPECT_FALSE(batcher.lacked_room(plan));
+    add(100);
+    plan = batcher.plan();
+    batcher.finish({}, {}, 0);
+    EXPECT_EQ(batcher.lacked_room(plan), unified) << "apart, nobody else has the room";
+  }
+}
+
 TEST(Batcher, WithoutHostMemoryASwappedStreamIsRecomputedAndThatIsCountedApart) {
   TokenCounters counters;
   BatcherConfig config = small();

@@ -35,6 +35,7 @@ class FakeModel {
   std::vector<Ended> step() {
     StepPlan plan = batcher.plan();
     for (const MemoryOp& op : plan.before) std::visit([this](const auto& o) { apply(o); }, op);
+    if (lacks_room(plan)) return {};
     std::vector<Sampled> samples;
     std::uint64_t us = 0;
     std::uint32_t step_tokens = 0;
@@ -122,6 +123,18 @@ class FakeModel {
     return {id, static_cast<Token>(generated % 7), generated == asked.end_after};
   }
 
+  // What the library does where it finds fewer free cells than it was thought to have: nothing.
+  bool lacks_room(const StepPlan& plan) {
+    std::size_t used = 0;
+    for (const auto& rows : slots_) used += rows.size();
+    for (const BatchItem& item : plan.items) used += item.tokens;
+    if (used <= cells_there) return false;
+    batcher.finish({}, {}, 0);
+    ++rooms_lacked;
+    EXPECT_TRUE(batcher.lacked_room(plan)) << "one sequence alone finds no room";
+    return true;
+  }
+
   void check_memory() {
     std::size_t used = 0;
     for (const auto& rows : slots_) {
@@ -171,7 +184,9 @@ class FakeModel {
 
  public:
   Batcher batcher;
-  std::uint64_t computed = 0;  // rows, each time
+  std::uint64_t computed = 0;          // rows, each time
+  std::size_t cells_there = SIZE_MAX;  // fewer than the configuration has
+  std::uint32_t rooms_lacked = 0;      // steps that were not computed therefore
   std::uint64_t now_us = 0;
   std::uint64_t last_step_us = 0;
   std::vector<BatchItem> last_items;

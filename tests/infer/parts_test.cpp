@@ -123,7 +123,8 @@ TEST(JsonGrammar, AnObjectHasItsRequiredMembersInOrder) {
   const auto grammar = grammar_of_schema(
       R"({"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"}},"required":["name"]})");
   ASSERT_TRUE(grammar.ok()) << grammar.error().message;
-  EXPECT_NE(grammar->find("root ::="), std::string::npos);
+  EXPECT_NE(grammar->find("root ::= ws r"), std::string::npos);
+  EXPECT_EQ(grammar->find("ws\n"), std::string::npos) << "nothing follows a value: " << *grammar;
   EXPECT_NE(grammar->find("\"\\\"name\\\"\" ws \":\" ws string"), std::string::npos) << *grammar;
 }
 

@@ -123,6 +123,7 @@ TEST(MeasureLoss, ModelsOfDifferentVocabulariesAndShortTextsAreRefused) {
   const std::string little = model_folder() + "/little.txt";
   std::ofstream(little) << "Too little.";
   EXPECT_EQ(measure_loss(other, other, little, 600, 1).error().kind, ErrorKind::invalid_argument);
+  EXPECT_EQ(measure_loss(other, other, "/no/such/text", 600, 1).error().kind, ErrorKind::not_found);
 }
 
 }  // namespace

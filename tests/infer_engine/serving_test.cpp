@@ -270,6 +270,12 @@ TEST(Serving, ASchemaIsKept) {
   EXPECT_TRUE(object.at("count").is_array());
   EXPECT_TRUE(object.at("on").is_bool());
   EXPECT_EQ(stream.reason.at(0), wire::FinishReason::stop);
+  EXPECT_EQ(stream.text.at(0).back(), '}') << "white space after it would be paid for";
+  // What a grammar lets end, ends: nothing may follow, whatever is asked.
+  ask.sampling.ignore_end = true;
+  const Stream again = client.run(ask);
+  ASSERT_TRUE(again.finished.has_value()) << again.failed->message;
+  EXPECT_EQ(again.text.at(0), stream.text.at(0));
 }
 
 TEST(Serving, AnEmbeddingHasLengthOneAndIsTheSameEachTime) {

@@ -116,6 +116,10 @@ Result<Loss> measure_loss(const std::string& path, const std::string& reference_
   content << file.rdbuf();
   infer::Prompt prompt;
   prompt.text = content.str();
+  if (!file || prompt.text.empty()) {
+    return Error{ErrorKind::not_found, "there is no text in '" + text_path + "'",
+                 "name a file with text"};
+  }
   LOAM_TRY(tokenized, model->tokenize(prompt));
   const std::vector<infer::Token>& tokens = tokenized.tokens;
   const ContextHandle one = context_for(*model, window_tokens, 1, threads);

@@ -31,10 +31,10 @@ struct Loss {
   double same_choice = 0;           // how often both find the same token likeliest, 0 to 1
   std::uint64_t tokens = 0;         // judged
 };
-// Both models must have the same vocabulary. At most `tokens_max` tokens of the text are read, in
+// Both models must have the same vocabulary. At most `tokens_max` tokens of the file are read, in
 // windows of 256 of which the second half is judged.
 Result<Loss> measure_loss(const std::string& model, const std::string& reference,
-                          const std::string& text, std::uint64_t tokens_max, int threads);
+                          const std::string& text_path, std::uint64_t tokens_max, int threads);
 
 struct Speed {
   double prompt_tokens_per_second = 0;     // 256 at once; by processor time of one thread

@@ -12,6 +12,8 @@ namespace {
 
 using infer::SequenceId;
 
+constexpr std::int32_t no_cells = 1;  // what llama_decode gives where the batch found no room
+
 std::uint64_t now_us() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
                                         std::chrono::steady_clock::now().time_since_epoch())
@@ -31,19 +33,6 @@ void add_token(llama_batch& batch, llama_token token, std::uint32_t position, st
 Error no_context(const std::string& why) {
   return Error{ErrorKind::exhausted, "no context can be made on the model: " + why,
                "give the instance more memory, or fewer slots or cells"};
-}
-
-// Two tokens through slot 0, to see a state's layout and to touch the weights once.
-Result<std::uint32_t> warm_up(llama_context* context, KvStore& store) {
-  llama_token tokens[2] = {0, 0};
-  llama_batch two = llama_batch_init(2, 0, 1);
-  for (std::uint32_t i = 0; i < 2; ++i) add_token(two, tokens[i], i, 0, i == 1);
-  const int failed = llama_decode(context, two);
-  llama_batch_free(two);
-  if (failed != 0) return no_context("its first step failed: " + last_complaint());
-  const std::uint32_t bytes = store.probe();
-  llama_memory_clear(llama_get_memory(context), true);
-  return bytes;
 }
 
 }  // namespace
@@ -92,7 +81,7 @@ Result<std::unique_ptr<Instance>> Instance::make(const Model& model, const Insta
     }
   }
   instance->store_ = std::make_unique<KvStore>(context);
-  LOAM_TRY(token_bytes, warm_up(context, *instance->store_));
+  LOAM_TRY(token_bytes, instance->warm_up());
   if (token_bytes == 0) {
     // The state's layout is another one: nothing is kept on the host, preempted streams recompute.
     config.share_prefixes = false;
@@ -103,6 +92,28 @@ Result<std::unique_ptr<Instance>> Instance::make(const Model& model, const Insta
   instance->batch_ = llama_batch_init(static_cast<std::int32_t>(config.step_tokens_max), 0, 1);
   instance->batch_free_.batch = &instance->batch_;
   return instance;
+}
+
+// Some tokens through slot 0, one a step: to touch the weights once, to see a state's layout and
+// whether the library does what it was asked to. A state of which each value lies beside its token
+// is there with fused attention only. Gives a token's bytes of key-value memory, or 0.
+Result<std::uint32_t> Instance::warm_up() {
+  constexpr std::uint32_t steps = 3;
+  llama_batch one = llama_batch_init(1, 0, 1);
+  int failed = 0;
+  for (std::uint32_t i = 0; i < steps && failed == 0; ++i) {
+    one.n_tokens = 0;
+    add_token(one, 0, i, 0, true);
+    failed = llama_decode(context(), one);
+  }
+  llama_batch_free(one);
+  if (failed != 0) return no_context("its first step failed: " + last_complaint());
+  compute_.graph_reuse = llama_perf_context(context()).n_reused > 0;
+  const std::uint32_t bytes = store_->probe();
+  compute_.fused_attention = bytes > 0;
+  llama_memory_clear(llama_get_memory(context()), true);
+  llama_perf_context_reset(context());
+  return bytes;
 }
 
 // Those whose rows could not be put in place.
@@ -134,7 +145,7 @@ std::vector<SequenceId> Instance::carry_out(const infer::StepPlan& plan) {
   return broken;
 }
 
-bool Instance::decode(const infer::StepPlan& plan) {
+std::int32_t Instance::decode(const infer::StepPlan& plan) {
   batch_.n_tokens = 0;
   bool vectors = false;
   for (const infer::BatchItem& item : plan.items) {
@@ -148,12 +159,24 @@ bool Instance::decode(const infer::StepPlan& plan) {
   }
   // Then every token of the batch has to be an output: beside texts it holds streams only.
   llama_set_embeddings(context(), vectors);
-  return llama_decode(context(), batch_) == 0;
+  return llama_decode(context(), batch_);
 }
 
 void Instance::give_up(SequenceId sequence, Step& step) {
   step.broken.push_back(sequence);
   step.broken_usage.push_back(batcher_->cancel(sequence, false).value_or(TokenUsage{}));
+}
+
+// The step was not computed. Where it only lacked cells, which leaves all as it was, a stream is
+// put aside and the step repeated. Else nothing of it can be trusted: its sequences end, and the
+// others are not disturbed.
+void Instance::lack_room(const infer::StepPlan& plan, const std::vector<SequenceId>& broken,
+                         bool is_full, Step& step) {
+  batcher_->finish({}, {}, 0);
+  for (const SequenceId sequence : broken) give_up(sequence, step);
+  step.again = is_full && batcher_->lacked_room(plan);
+  if (step.again) return;
+  for (const infer::BatchItem& item : plan.items) give_up(item.sequence, step);
 }
 
 Instance::Step Instance::step(const Sample& sample, const TakeVector& take) {
@@ -164,14 +187,10 @@ Instance::Step Instance::step(const Sample& sample, const TakeVector& take) {
     return std::find(broken.begin(), broken.end(), item.sequence) != broken.end();
   });
   const std::uint64_t start = now_us();
-  const bool done = plan.items.empty() || decode(plan);
+  const std::int32_t fault = plan.items.empty() ? 0 : decode(plan);
   out.us = now_us() - start;
-  if (!done) {
-    // Nothing of this step can be trusted: its sequences end, the others are not disturbed.
-    infer::StepPlan nothing;
-    batcher_->finish(nothing, {}, 0);
-    for (const infer::BatchItem& item : plan.items) give_up(item.sequence, out);
-    for (const SequenceId sequence : broken) give_up(sequence, out);
+  if (fault != 0) {
+    lack_room(plan, broken, fault == no_cells, out);
     return out;
   }
   std::vector<infer::Sampled> samples;

@@ -28,6 +28,13 @@ class Instance {
   const infer::Batcher& batcher() const { return *batcher_; }
   llama_context* context() { return context_.get(); }
 
+  // What was seen of the library when the context was made.
+  struct Compute {
+    bool fused_attention = false;  // false as well where it cannot be told
+    bool graph_reuse = false;      // a step like the one before is not planned again
+  };
+  const Compute& compute() const { return compute_; }
+
   // Called for each sequence whose next token is due, with its logits; gives what was sampled.
   using Sample = std::function<infer::Sampled(infer::SequenceId, const float* logits)>;
   // Called for each token of a text to embed, by rising position; a token whose vector was given
@@ -42,6 +49,7 @@ class Instance {
     std::vector<infer::SequenceId> computed;
     std::uint32_t tokens = 0;
     std::uint64_t us = 0;  // the model's part
+    bool again = false;    // it lacked memory: a stream was put aside, and the next step repeats it
   };
   // One round of the batcher.
   Step step(const Sample& sample, const TakeVector& take);
@@ -49,12 +57,16 @@ class Instance {
  private:
   Instance() = default;
   std::vector<infer::SequenceId> carry_out(const infer::StepPlan& plan);
-  bool decode(const infer::StepPlan& plan);
+  std::int32_t decode(const infer::StepPlan& plan);
+  void lack_room(const infer::StepPlan& plan, const std::vector<infer::SequenceId>& broken,
+                 bool is_full, Step& step);
+  Result<std::uint32_t> warm_up();
   void give_up(infer::SequenceId sequence, Step& step);
 
   ContextHandle context_;
   std::unique_ptr<KvStore> store_;
   std::unique_ptr<infer::Batcher> batcher_;
+  Compute compute_;
   llama_batch batch_{};
   struct BatchFree {
     llama_batch* batch = nullptr;

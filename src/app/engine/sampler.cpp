@@ -171,7 +171,8 @@ Result<Sampler::Pick> Sampler::pick(const float* logits) {
     return Error{ErrorKind::internal, std::string("sampling failed: ") + fault.what(),
                  "try another grammar"};
   }
-  out.end = !options_.ignore_end && model_->ends(out.token);
+  // A grammar lets the end through where nothing may follow: to ignore it would leave no token.
+  out.end = (!options_.ignore_end || grammar_) && model_->ends(out.token);
   if (options_.logprobs) out.logprob = logprob_of(logits, out.token);
   return out;
 }

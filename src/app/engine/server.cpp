@@ -243,6 +243,7 @@ void Server::check_drained() {
 
 wire::Welcome Server::welcome() const {
   const infer::BatcherConfig& config = pools_.front().instance->batcher().config();
+  const Instance::Compute& compute = pools_.front().instance->compute();
   wire::Welcome out;
   out.model = options_.model_name;
   out.description = model_.description();
@@ -259,7 +260,9 @@ wire::Welcome Server::welcome() const {
   out.chat_template = !model_.chat_template().empty();
   out.adapters = model_.adapter_names();
   out.compute = std::string("llama ") + LOAM_LLAMA_VERSION + ", " +
-                std::to_string(options_.instance.threads) + " thread(s), fused attention, " +
+                std::to_string(options_.instance.threads) + " thread(s), " +
+                (compute.fused_attention ? "fused attention, " : "attention not fused, ") +
+                (compute.graph_reuse ? "graphs reused, " : "graphs made anew, ") +
                 (config.unified ? "shared" : "separate") + " key-value streams; " +
                 llama_print_system_info();
   return out;

@@ -10,6 +10,8 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <map>
+#include <set>
 
 namespace loam::serving {
 namespace {
@@ -69,6 +71,18 @@ class Section {
       return wrong(key, "tables, each headed [[" + std::string(key) + "]]");
     for (const toml::node& entry : *list) each(*entry.as_table());
   }
+  // A table of texts.
+  void read(const char* key, std::map<std::string, std::string>& out) {
+    const auto* node = take(key);
+    if (node == nullptr) return;
+    const toml::table* table = node->as_table();
+    if (table == nullptr) return wrong(key, "a table of texts");
+    for (const auto& [name, entry] : *table) {
+      const auto value = entry.value_exact<std::string>();
+      if (!value) return wrong(key, "a table of texts");
+      out[std::string(name.str())] = *value;
+    }
+  }
   void refuse_the_rest() {
     for (const auto& [key, node] : table_) {
       const std::string name(key.str());
@@ -110,6 +124,7 @@ EndpointConfig read_endpoint(const toml::table& table, std::string& fault) {
   section.read("engines", endpoint.engines);
   section.read("file", endpoint.file);
   section.read("arguments", endpoint.arguments);
+  section.read("tiers", endpoint.tiers);
   section.read("min", endpoint.scaling.instances_min, 0, 64);
   section.read("max", endpoint.scaling.instances_max, 1, 64);
   section.read("idle_after", endpoint.scaling.idle_after);
@@ -133,7 +148,26 @@ EndpointConfig read_endpoint(const toml::table& table, std::string& fault) {
     fault = name + "needs either engines or a file";
   if (endpoint.scaling.instances_min > endpoint.scaling.instances_max)
     fault = name + "has a min above its max";
+  if (const auto tiers = check_tiers(endpoint); !tiers.ok() && fault.empty())
+    fault = to_text(tiers.error());
   return endpoint;
+}
+
+SliceConfig read_slice(const toml::table& table, std::string& fault) {
+  SliceConfig slice;
+  Section section(table, "slice.", fault);
+  std::string memory = std::to_string(memory_mib_max) + "MiB";
+  section.read("share", slice.share);
+  section.read("memory", memory);
+  section.refuse_the_rest();
+  const auto part = parse_share(slice.share);
+  const auto held = parse_memory(memory);
+  if (!fault.empty()) return slice;
+  if (!part.ok()) fault = "slice.share: " + to_text(part.error());
+  if (!held.ok()) fault = "slice.memory: " + to_text(held.error());
+  if (part.ok()) slice.part = *part;
+  if (held.ok()) slice.memory = *held;
+  return slice;
 }
 
 TenantConfig read_tenant(const toml::table& table, std::string& fault) {
@@ -160,18 +194,56 @@ TenantConfig read_tenant(const toml::table& table, std::string& fault) {
 
 }  // namespace
 
-Result<void> check_for_pool(const EndpointConfig& endpoint) {
+Result<void> check_tiers(const EndpointConfig& endpoint) {
+  const std::string name = "the endpoint " + endpoint.model;
+  if (!endpoint.tiers.empty() && endpoint.file.empty())
+    return invalid(name + " has tiers and no file", "give it the file of the default tier");
+  for (const auto& [tier, file] : endpoint.tiers) {
+    if (tier != "flex" && tier != "priority")
+      return invalid(name + " has a tier '" + tier + "'", "there are flex and priority");
+    if (file.empty()) return invalid(name + " has a tier " + tier + " without a file");
+  }
+  return {};
+}
+
+std::vector<EndpointConfig> parts_of(const EndpointConfig& endpoint) {
+  std::vector<EndpointConfig> parts{endpoint};
+  parts.front().tiers.clear();
+  for (const auto& [tier, file] : endpoint.tiers) {
+    EndpointConfig part = parts.front();
+    part.model += "@" + tier;
+    part.file = file;
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+bool takes_slice(const EndpointConfig& endpoint) {
+  return endpoint.ce.empty() && endpoint.share.empty();
+}
+
+const SliceConfig* smallest_slice(const std::vector<SliceConfig>& slices, Mebibytes memory) {
+  const SliceConfig* best = nullptr;
+  for (const SliceConfig& slice : slices) {
+    if (slice.memory >= memory && (best == nullptr || slice.part < best->part)) best = &slice;
+  }
+  return best;
+}
+
+Result<void> check_for_pool(const EndpointConfig& endpoint, bool has_slices) {
   if (endpoint.file.empty()) return {};
   const std::string name = "the endpoint " + endpoint.model;
   if (endpoint.owner.empty())
     return invalid(name + " has no owner, so nobody would pay for its tasks",
                    "name a tenant: owner = \"acme\"");
-  if (endpoint.ce.empty() == endpoint.share.empty())
+  if (endpoint.ce.empty() == endpoint.share.empty() && !(has_slices && takes_slice(endpoint)))
     return invalid(
         name + (endpoint.ce.empty() ? " says neither ce nor share" : " says both ce and share"),
         "say what an instance takes of a device: share = \"0.5\", or ce = \"25\"");
-  if (!endpoint.file.starts_with('/'))
-    return invalid(name + " has the file " + endpoint.file, "give its whole path");
+  for (const EndpointConfig& part : parts_of(endpoint)) {
+    if (!part.file.starts_with('/'))
+      return invalid(name + " has the file " + part.file, "give its whole path");
+  }
   return {};
 }
 
@@ -225,14 +297,18 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
   section.tables("endpoint", [&](const toml::table& table) {
     config.endpoints.push_back(read_endpoint(table, fault));
   });
+  section.tables("slice", [&](const toml::table& table) {
+    config.slices.push_back(read_slice(table, fault));
+  });
   section.tables("tenant", [&](const toml::table& table) {
     config.tenants.push_back(read_tenant(table, fault));
   });
   section.refuse_the_rest();
-  for (std::size_t i = 0; i < config.endpoints.size() && fault.empty(); ++i) {
-    for (std::size_t k = 0; k < i; ++k) {
-      if (config.endpoints[k].model == config.endpoints[i].model)
-        fault = "endpoint \"" + config.endpoints[i].model + "\" is there twice";
+  std::set<std::string> names;
+  for (const EndpointConfig& endpoint : config.endpoints) {
+    for (const EndpointConfig& part : parts_of(endpoint)) {
+      if (!names.insert(part.model).second && fault.empty())
+        fault = "endpoint \"" + part.model + "\" is there twice";
     }
   }
   if (!fault.empty()) return invalid(origin + ":" + fault, "correct the configuration");
@@ -245,7 +321,7 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
                    "leave it out: the pool's devices are the bound");
   }
   for (const EndpointConfig& endpoint : config.endpoints) {
-    if (!config.pool.empty()) LOAM_CHECK(check_for_pool(endpoint));
+    if (!config.pool.empty()) LOAM_CHECK(check_for_pool(endpoint, !config.slices.empty()));
   }
   return config;
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/quantity.hpp"
 #include "base/result.hpp"
 #include "gateway/ports.hpp"
 #include "infer/scaling.hpp"
@@ -21,6 +23,9 @@ struct EndpointConfig {
   // ... or a model file that instances are started for, with more arguments for loam-engine.
   std::string file;
   std::vector<std::string> arguments;
+  // Other files for requests of a tier, "flex" or "priority": each has instances of its own, by the
+  // same terms, under the name "MODEL@TIER".
+  std::map<std::string, std::string> tiers;
   infer::ScalingTerms scaling;
   std::int64_t slots = 8;       // requests computed at once by one instance
   std::int64_t memory_mib = 0;  // of one instance; 0: the file's size and a quarter
@@ -34,6 +39,13 @@ struct EndpointConfig {
   std::string service_class = "standard";
   Duration time = Duration::hours(8);      // longest run; another instance takes over before
   Duration grace = Duration::seconds(30);  // for streams that run, when its task is ended
+};
+
+// A part of a device for the instances of endpoints that ask for none themselves.
+struct SliceConfig {
+  std::string share;  // "0.5"
+  MilliDevice part;
+  Mebibytes memory;  // that an instance in it may take
 };
 
 struct TenantConfig {
@@ -62,11 +74,23 @@ struct Config {
   std::int64_t memory_mib = 0;
   Duration turn_min = Duration::seconds(10);
   std::vector<EndpointConfig> endpoints;
+  std::vector<SliceConfig> slices;
   std::vector<TenantConfig> tenants;  // those without an entry have no limits
 };
 
-// What an endpoint must say where its instances are tasks of a pool.
-Result<void> check_for_pool(const EndpointConfig& endpoint);
+// invalid_argument where a tier has another name or no file, or the endpoint has no file of its
+// own.
+Result<void> check_tiers(const EndpointConfig& endpoint);
+// What serves an endpoint: itself, without tiers, and one for each tier.
+std::vector<EndpointConfig> parts_of(const EndpointConfig& endpoint);
+
+// What an endpoint must say where its instances are tasks of a pool; with slices, nothing of a
+// share.
+Result<void> check_for_pool(const EndpointConfig& endpoint, bool has_slices);
+// Whether it takes a slice by how hot it is.
+bool takes_slice(const EndpointConfig& endpoint);
+// The smallest slice that holds an instance of so much memory; null where none does.
+const SliceConfig* smallest_slice(const std::vector<SliceConfig>& slices, Mebibytes memory);
 
 // Beside loamd's: /var/lib/loam and /run/loam for root, the user's own folders for others.
 Config default_config();

@@ -79,6 +79,12 @@ Result<void> read_field(EndpointConfig& out, std::string_view name, const json::
       LOAM_TRY(text, text_of(entry, name));
       (name == "callers" ? out.callers : out.arguments).push_back(std::move(text));
     }
+  } else if (name == "tiers") {
+    if (!value.is_object()) return invalid("tiers is no object");
+    for (const auto& [tier, file] : value.get_object()) {
+      LOAM_TRY(text, text_of(file, "tiers"));
+      out.tiers.emplace(std::string(tier), std::move(text));
+    }
   } else if (name == "min") {
     LOAM_TRY(number, number_of(value, name, 0, instances_max));
     out.scaling.instances_min = static_cast<std::uint32_t>(number);
@@ -113,6 +119,7 @@ Result<EndpointConfig> endpoint_of(const json::value& value) {
                        std::to_string(endpoint.scaling.instances_max),
                    "give a min up to max");
   }
+  LOAM_CHECK(check_tiers(endpoint));
   return endpoint;
 }
 
@@ -136,7 +143,10 @@ std::string to_json(const EndpointConfig& endpoint) {
     for (const std::string& text : texts) array.emplace_back(text);
     return array;
   };
+  json::object tiers;
+  for (const auto& [tier, file] : endpoint.tiers) tiers[tier] = file;
   return json::serialize(json::object{{"model", endpoint.model},
+                                      {"tiers", std::move(tiers)},
                                       {"file", endpoint.file},
                                       {"owner", endpoint.owner},
                                       {"callers", list(endpoint.callers)},

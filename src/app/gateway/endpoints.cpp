@@ -32,20 +32,26 @@ Answer answer_of(Ask ask) {
 }  // namespace
 
 void Endpoints::offer(const EndpointConfig& endpoint, bool is_made) {
-  gateway_->offer({endpoint.model, endpoint.owner, endpoint.callers, wall_now()});
-  for (std::size_t i = 0; i < endpoint.engines.size(); ++i)
-    gateway_->add_instance(endpoint.model + "-" + std::to_string(i), endpoint.model,
-                           endpoint.engines[i]);
+  for (const EndpointConfig& part : parts_of(endpoint))
+    offer_part(part, part.model == endpoint.model ? "" : endpoint.model, is_made);
+  tended_.at(endpoint.model).tiers = endpoint.tiers;
+}
+
+void Endpoints::offer_part(const EndpointConfig& part, const std::string& tier_of, bool is_made) {
+  gateway_->offer({part.model, part.owner, part.callers, wall_now(), tier_of});
+  for (std::size_t i = 0; i < part.engines.size(); ++i)
+    gateway_->add_instance(part.model + "-" + std::to_string(i), part.model, part.engines[i]);
   Tended tended;
-  tended.config = endpoint;
-  if (!endpoint.file.empty()) {
-    tended.need = instance_memory(endpoint);
-    if (const auto checked = check_model(endpoint); !checked.ok())
-      log_(endpoint.model + " will not come up: " + to_text(checked.error()));
+  tended.config = part;
+  if (!part.file.empty()) {
+    tended.need = instance_memory(part);
+    if (const auto checked = check_model(part); !checked.ok())
+      log_(part.model + " will not come up: " + to_text(checked.error()));
   }
-  tended.load.slots = static_cast<std::uint32_t>(endpoint.slots);
+  tended.load.slots = static_cast<std::uint32_t>(part.slots);
   tended.is_made = is_made;
-  tended_.emplace(endpoint.model, std::move(tended));
+  tended.tier_of = tier_of;
+  tended_.emplace(part.model, std::move(tended));
 }
 
 Result<void> Endpoints::start(gateway::Gateway& gateway) {
@@ -53,7 +59,9 @@ Result<void> Endpoints::start(gateway::Gateway& gateway) {
   LOAM_TRY(made, load_endpoints(config_.endpoints_file));
   for (const EndpointConfig& endpoint : config_.endpoints) offer(endpoint, false);
   for (const EndpointConfig& endpoint : made) {
-    if (tended_.contains(endpoint.model)) {
+    const auto parts = parts_of(endpoint);
+    if (std::any_of(parts.begin(), parts.end(),
+                    [this](const EndpointConfig& part) { return tended_.contains(part.model); })) {
       log_(endpoint.model + " is in the configuration too, which counts");
     } else {
       offer(endpoint, true);
@@ -90,24 +98,30 @@ void Endpoints::learn_past() {
 Result<void> Endpoints::save() const {
   std::vector<EndpointConfig> made;
   for (const auto& [model, endpoint] : tended_) {
-    if (endpoint.is_made) made.push_back(endpoint.config);
+    if (!endpoint.is_made || !endpoint.tier_of.empty()) continue;
+    made.push_back(endpoint.config);
+    made.back().tiers = endpoint.tiers;
   }
   return save_endpoints(config_.endpoints_file, made);
 }
 
 Result<void> Endpoints::create(EndpointConfig endpoint) {
-  LOAM_CHECK(check_model(endpoint));
-  LOAM_CHECK(host_.check(endpoint, instance_memory(endpoint)));
+  const std::vector<EndpointConfig> parts = parts_of(endpoint);
+  for (const EndpointConfig& part : parts) {
+    LOAM_CHECK(check_model(part));
+    LOAM_TRY(asked, with_slice(part));
+    LOAM_CHECK(host_.check(asked, instance_memory(part)));
+  }
   {
     std::lock_guard lock(mutex_);
-    if (tended_.contains(endpoint.model)) {
-      return Error{ErrorKind::conflict, "the model " + endpoint.model + " is offered already",
+    for (const EndpointConfig& part : parts) {
+      if (!tended_.contains(part.model)) continue;
+      return Error{ErrorKind::conflict, "the model " + part.model + " is offered already",
                    "delete it first, or choose another name"};
     }
     offer(endpoint, true);
     if (auto saved = save(); !saved.ok()) {
-      gateway_->withdraw(endpoint.model);
-      tended_.erase(endpoint.model);
+      withdraw(endpoint.model);
       return saved;
     }
   }
@@ -120,18 +134,32 @@ Result<void> Endpoints::remove(const std::string& model) {
   const auto found = tended_.find(model);
   if (found == tended_.end())
     return Error{ErrorKind::not_found, "there is no endpoint " + model, "loam endpoint list"};
+  if (!found->second.tier_of.empty()) {
+    return Error{ErrorKind::conflict, model + " is a tier of " + found->second.tier_of,
+                 "remove that endpoint"};
+  }
   if (!found->second.is_made) {
     return Error{ErrorKind::conflict, "the endpoint " + model + " is in the configuration",
                  "remove it there and restart the gateway"};
   }
-  for (Instance& instance : found->second.instances) {
-    *instance.drained = true;
-    instance.state = State::draining;
-    leaving_.instances.push_back(std::move(instance));
-  }
-  gateway_->withdraw(model);
-  tended_.erase(found);
+  withdraw(model);
   return save();
+}
+
+void Endpoints::withdraw(const std::string& model) {
+  for (auto one = tended_.begin(); one != tended_.end();) {
+    if (one->first != model && one->second.tier_of != model) {
+      ++one;
+      continue;
+    }
+    for (Instance& instance : one->second.instances) {
+      *instance.drained = true;
+      instance.state = State::draining;
+      leaving_.instances.push_back(std::move(instance));
+    }
+    gateway_->withdraw(one->first);
+    one = tended_.erase(one);
+  }
 }
 
 void Endpoints::wanted(const std::string&) {
@@ -154,6 +182,19 @@ void Endpoints::run() {
   }
 }
 
+void Endpoints::Engines::add(const gateway::InstanceReport& report) {
+  if (report.welcome.model.empty()) return;  // it has not said what it is
+  batch += report.stats.last_batch;
+  waiting += report.stats.waiting;
+  swapped += report.stats.swapped;
+  const std::uint64_t token_bytes = report.welcome.kv_token_bytes;
+  kv_bytes += report.stats.cells * token_bytes;
+  kv_used_bytes += report.stats.cells_used * token_bytes;
+  weights_bytes = std::max(weights_bytes, report.welcome.weights_bytes);
+  prefix_bytes += report.stats.cache_bytes;
+  compute = report.welcome.compute;
+}
+
 // What the gateway knows; asked without the lock, which wanted() takes on the gateway's thread.
 void Endpoints::observe() {
   const auto loads = answer_of<std::vector<gateway::Gateway::ModelLoad>>(
@@ -172,6 +213,12 @@ void Endpoints::observe() {
     endpoint.load.expected_milli = endpoint.traffic.expected_milli();
     endpoint.requests = load.requests;
     if (load.requests > 0) endpoint.load.last_request = load.last_request;
+    endpoint.recent = load.recent;
+    endpoint.heat.note(load.tokens, wall_now());
+    endpoint.engines = {};
+    for (const auto& report : reports) {
+      if (report.model == load.model) endpoint.engines.add(report);
+    }
     endpoint.load.instances.clear();
     for (Instance& instance : endpoint.instances) {
       infer::ScaledInstance scaled{instance.id, instance.state, 0};
@@ -205,6 +252,7 @@ void Endpoints::tend() {
   for (auto& [model, endpoint] : tended_) {
     if (endpoint.config.file.empty()) continue;
     end_drained(endpoint);
+    note_turn(endpoint);
     infer::ScalingDecision decision =
         infer::decide_scaling(endpoint.config.scaling, endpoint.load, wall_now(), endpoint.memory);
     if (!is_known_) decision.start = 0;
@@ -212,6 +260,7 @@ void Endpoints::tend() {
     asks.push_back(ask_of(endpoint, models.size(), decision.start));
     models.push_back(model);
   }
+  assign_slices();
   host_.has_queue() ? make_turns(models, std::move(asks)) : apply(models, asks);
   explain(host_.trouble());
 }
@@ -227,7 +276,26 @@ infer::RoomAsk Endpoints::ask_of(const Tended& endpoint, std::uint64_t number,
   ask.in_flight = endpoint.load.in_flight;
   ask.waiting_since = endpoint.waiting_since;
   ask.turn_began = endpoint.turn_began;
+  ask.starts_since = endpoint.starts_since;
   return ask;
+}
+
+// A turn lasts as long as any instance serves.
+void Endpoints::note_turn(Tended& endpoint) const {
+  const bool serves =
+      std::any_of(endpoint.instances.begin(), endpoint.instances.end(),
+                  [](const Instance& instance) { return instance.state == State::serving; });
+  if (!serves && endpoint.turn_began) endpoint.starts_since = wall_now();
+  if (serves != endpoint.turn_began.has_value())
+    endpoint.turn_began = serves ? std::optional(wall_now()) : std::nullopt;
+}
+
+infer::RoomDecision Endpoints::room_of(Mebibytes total,
+                                       const std::vector<infer::RoomAsk>& asks) const {
+  infer::TurnTerms terms;
+  terms.turn_min = config_.turn_min;
+  terms.start_max = std::max(terms.start_max, config_.start_wait_max);
+  return infer::decide_room(total, terms, asks, wall_now());
 }
 
 // `asks` by their place in `models`.
@@ -235,8 +303,7 @@ void Endpoints::apply(const std::vector<std::string>& models,
                       const std::vector<infer::RoomAsk>& asks) {
   constexpr std::int64_t unbounded_mib = std::int64_t{1} << 50;
   const Mebibytes total{config_.memory_mib == 0 ? unbounded_mib : config_.memory_mib};
-  const infer::RoomDecision decision =
-      infer::decide_room(total, config_.turn_min, asks, wall_now());
+  const infer::RoomDecision decision = room_of(total, asks);
   for (const std::uint64_t number : decision.drain) give_way(models[number]);
   for (const std::uint64_t number : decision.start) start_instance(tended_.at(models[number]));
 }
@@ -258,7 +325,7 @@ void Endpoints::make_turns(const std::vector<std::string>& models,
     }
     used.value += ask.memory.value * (std::int64_t{ask.serving} + ask.draining);
   }
-  const infer::RoomDecision decision = infer::decide_room(used, config_.turn_min, asks, wall_now());
+  const infer::RoomDecision decision = room_of(used, asks);
   for (const std::uint64_t number : decision.drain) give_way(models[number]);
 }
 
@@ -279,15 +346,58 @@ void Endpoints::give_way(const std::string& model) {
   drain_instance(endpoint, least->id);
 }
 
+// Hot models on big slices: who takes a slice gets one for its next instance by how many tokens it
+// served in the last hour. What runs stays where it is.
+void Endpoints::assign_slices() {
+  if (config_.slices.empty()) return;
+  std::vector<Tended*> takers;
+  std::vector<infer::ModelHeat> models;
+  for (auto& [model, endpoint] : tended_) {
+    if (endpoint.config.file.empty() || !takes_slice(endpoint.config)) continue;
+    models.push_back({takers.size(), endpoint.heat.per_minute(wall_now()), endpoint.need});
+    takers.push_back(&endpoint);
+  }
+  std::vector<infer::SliceRoom> slices;
+  for (std::size_t i = 0; i < config_.slices.size(); ++i)
+    slices.push_back({i, MilliCe{config_.slices[i].part.value}, config_.slices[i].memory});
+  // More models than slices: the coldest share the smallest that holds them.
+  for (Tended* taker : takers) {
+    const SliceConfig* smallest = smallest_slice(config_.slices, taker->need);
+    taker->slice_share = smallest == nullptr ? config_.slices.front().share : smallest->share;
+  }
+  for (const infer::SlicePick& pick : infer::assign_slices(models, std::move(slices)))
+    takers[pick.endpoint]->slice_share = config_.slices[pick.slice].share;
+}
+
+// As its first instance would be asked for.
+Result<EndpointConfig> Endpoints::with_slice(const EndpointConfig& part) const {
+  EndpointConfig asked = part;
+  if (config_.slices.empty() || !takes_slice(part)) return asked;
+  const Mebibytes memory = instance_memory(part);
+  const SliceConfig* slice = smallest_slice(config_.slices, memory);
+  if (slice == nullptr) {
+    return Error{ErrorKind::exhausted,
+                 "an instance of " + part.model + " takes " + std::to_string(memory.value) +
+                     " MiB, which no slice of the gateway's settings holds",
+                 "say share or ce, or make --context or --slots smaller"};
+  }
+  asked.share = slice->share;
+  return asked;
+}
+
 void Endpoints::start_instance(Tended& endpoint) {
   Instance instance;
   instance.id = ++last_id_;
   instance.socket = fresh_socket(config_);
   instance.name = instance_name(endpoint.config.model, instance.socket);
-  host_.launch({instance.name, instance.socket, endpoint.config, endpoint.need,
+  EndpointConfig asked = endpoint.config;
+  if (!endpoint.slice_share.empty()) asked.share = endpoint.slice_share;
+  host_.launch({instance.name, instance.socket, std::move(asked), endpoint.need,
                 engine_command(config_, endpoint.config, instance.socket)});
   log_(instance.name + " is asked for");
-  if (endpoint.instances.empty()) endpoint.turn_began = wall_now();
+  if (std::all_of(endpoint.instances.begin(), endpoint.instances.end(),
+                  [](const Instance& other) { return other.state == State::draining; }))
+    endpoint.starts_since = wall_now();
   endpoint.load.instances.push_back({instance.id, State::starting, 0});
   endpoint.instances.push_back(std::move(instance));
 }
@@ -343,7 +453,7 @@ void Endpoints::adopt(const InstanceFact& fact) {
   instance.name = fact.name;
   instance.socket = fact.socket;
   log_(instance.name + " is there from before" + (fact.task.empty() ? "" : ", task " + fact.task));
-  if (endpoint.instances.empty()) endpoint.turn_began = wall_now();
+  if (endpoint.instances.empty()) endpoint.starts_since = wall_now();
   endpoint.load.instances.push_back({instance.id, State::starting, 0});
   endpoint.instances.push_back(std::move(instance));
   take_fact(endpoint, endpoint.instances.back(), fact);
@@ -353,7 +463,7 @@ void Endpoints::take_fact(Tended& endpoint, Instance& instance, const InstanceFa
   using Fact = InstanceFact::State;
   const bool waited = std::exchange(instance.waits_for_room, fact.waits_for_room);
   if (fact.state == Fact::running) {
-    if (waited) endpoint.turn_began = wall_now();
+    if (waited) endpoint.starts_since = wall_now();
     endpoint.is_refused = false;
     endpoint.words.clear();
     if (!instance.is_routed && instance.state == State::starting) {
@@ -460,6 +570,8 @@ std::vector<Endpoints::Standing> Endpoints::standings() const {
     one.waiting = endpoint.load.waiting;
     one.requests = endpoint.requests;
     one.memory = endpoint.need;
+    one.recent = endpoint.recent;
+    one.engines = endpoint.engines;
     all.push_back(std::move(one));
   }
   return all;

@@ -17,6 +17,7 @@
 #include "app/gateway/instance_host.hpp"
 #include "app/gateway/traffic.hpp"
 #include "gateway/gateway.hpp"
+#include "infer/token_rate.hpp"
 
 namespace loam::serving {
 
@@ -39,6 +40,18 @@ class Endpoints final : public gateway::Demand {
   // Tends no more; what runs is the host's to end or to leave. Before the gateway's end.
   void stop();
 
+  // What the instances that serve say, summed.
+  struct Engines {
+    std::uint32_t batch = 0;    // requests in their latest steps
+    std::uint32_t waiting = 0;  // in their queues
+    std::uint32_t swapped = 0;
+    std::uint64_t kv_bytes = 0;
+    std::uint64_t kv_used_bytes = 0;
+    std::uint64_t weights_bytes = 0;  // once for all of a machine where it maps the same file
+    std::uint64_t prefix_bytes = 0;
+    std::string compute;  // how one of them computes
+    void add(const gateway::InstanceReport& report);
+  };
   struct Standing {
     std::string model;
     infer::EndpointState state = infer::EndpointState::cold;
@@ -49,6 +62,8 @@ class Endpoints final : public gateway::Demand {
     std::uint32_t waiting = 0;
     std::uint64_t requests = 0;
     Mebibytes memory;  // of one instance
+    gateway::Recent::Summary recent;
+    Engines engines;
   };
   std::vector<Standing> standings() const;
 
@@ -73,18 +88,26 @@ class Endpoints final : public gateway::Demand {
     infer::ScalingMemory memory;
     infer::EndpointLoad load;
     Traffic traffic{start_time};
+    infer::TokenRate heat;
+    std::string slice_share;  // where it takes a slice: of the one for its next instance
+    gateway::Recent::Summary recent;
+    Engines engines;
     std::uint64_t requests = 0;
     std::vector<Instance> instances;
     std::optional<Instant> waiting_since;
-    Instant turn_began{};  // when its first instance was started
-    std::string words;     // what the host last said of one that does not run
+    std::optional<Instant> turn_began;  // since when any instance serves
+    Instant starts_since{};             // where none does: when the first had room to start
+    std::string words;                  // what the host last said of one that does not run
     bool is_refused = false;
     std::string why;  // as the gateway was told
     bool was_refused = false;
-    bool is_made = false;  // at run time
+    bool is_made = false;                      // at run time
+    std::string tier_of;                       // the model of which this is a tier
+    std::map<std::string, std::string> tiers;  // of its own: their files
   };
 
   void run();
+  void note_turn(Tended& endpoint) const;
   void take_facts();
   void end_drained(Tended& endpoint);
   void take_fact(Tended& endpoint, Instance& instance, const InstanceFact& fact);
@@ -95,11 +118,16 @@ class Endpoints final : public gateway::Demand {
   void make_turns(const std::vector<std::string>& models, std::vector<infer::RoomAsk> asks);
   void give_way(const std::string& model);
   void offer(const EndpointConfig& endpoint, bool is_made);
+  void offer_part(const EndpointConfig& part, const std::string& tier_of, bool is_made);
+  void withdraw(const std::string& model);  // and its tiers
   Result<void> save() const;
   void learn_past();
   void tend();
+  void assign_slices();
+  Result<EndpointConfig> with_slice(const EndpointConfig& part) const;
   void observe();
   void apply(const std::vector<std::string>& models, const std::vector<infer::RoomAsk>& asks);
+  infer::RoomDecision room_of(Mebibytes total, const std::vector<infer::RoomAsk>& asks) const;
   infer::RoomAsk ask_of(const Tended& endpoint, std::uint64_t number, std::uint32_t start) const;
   void start_instance(Tended& endpoint);
   void drain_instance(Tended& endpoint, std::uint64_t id);

@@ -19,6 +19,7 @@
 #include "app/gateway/outbox.hpp"
 #include "app/gateway/pool_host.hpp"
 #include "app/gateway/recovery.hpp"
+#include "app/gateway/standing_json.hpp"
 #include "app/gateway/usage_file.hpp"
 #include "gateway/gateway.hpp"
 #include "http/address.hpp"
@@ -58,25 +59,6 @@ bool may_operate(const http::Request& request, Keys& keys) {
   return keys.may_operate(bearer_of(request));
 }
 
-std::string endpoints_json(const Endpoints& endpoints) {
-  std::string out = "{\"endpoints\":[";
-  for (const Endpoints::Standing& one : endpoints.standings()) {
-    if (out.back() == '}') out += ',';
-    out += "{\"model\":\"";
-    gateway::append_escaped(out, one.model);
-    out += "\",\"state\":\"" + std::string(infer::name_of(one.state)) +
-           "\",\"instances\":" + std::to_string(one.instances) +
-           ",\"queued\":" + std::to_string(one.queued) +
-           ",\"in_flight\":" + std::to_string(one.in_flight) +
-           ",\"waiting\":" + std::to_string(one.waiting) +
-           ",\"requests\":" + std::to_string(one.requests) +
-           ",\"memory_mib\":" + std::to_string(one.memory.value) + ",\"why\":\"";
-    gateway::append_escaped(out, one.why);
-    out += "\"}";
-  }
-  return out + "]}";
-}
-
 std::unique_ptr<InstanceHost> host_of(const Config& config) {
   if (config.pool.empty()) return std::make_unique<LocalHost>(config);
   return std::make_unique<PoolHost>(config);
@@ -96,7 +78,7 @@ http::Response answer_endpoints(const http::Request& request, Endpoints& endpoin
     if (request.method == http::Method::del)
       return told(endpoints.remove(request.path.substr(list.size() + 1)));
   } else if (request.method == http::Method::get) {
-    return http::make_response(200, "application/json", endpoints_json(endpoints));
+    return http::make_response(200, "application/json", standings_json(endpoints.standings()));
   } else if (request.method == http::Method::post) {
     auto endpoint = parse_endpoint(request.body);
     if (!endpoint.ok()) return gateway::to_response(gateway::api_error(endpoint.error()));
@@ -137,9 +119,12 @@ bool answer_operator(const http::Request& request, http::Responder& responder, K
 // earlier runs.
 void recover(const Config& config, UsageFile& sink) {
   std::map<std::string, std::string> owners;
-  for (const EndpointConfig& endpoint : config.endpoints) owners[endpoint.model] = endpoint.owner;
+  const auto add = [&](const EndpointConfig& endpoint) {
+    for (const EndpointConfig& part : parts_of(endpoint)) owners.emplace(part.model, part.owner);
+  };
+  for (const EndpointConfig& endpoint : config.endpoints) add(endpoint);
   if (const auto made = load_endpoints(config.endpoints_file); made.ok()) {
-    for (const EndpointConfig& endpoint : *made) owners.emplace(endpoint.model, endpoint.owner);
+    for (const EndpointConfig& endpoint : *made) add(endpoint);
   }
   const std::int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
                                   std::chrono::system_clock::now().time_since_epoch())

@@ -50,7 +50,9 @@ api::TaskRequest task_of(const Config& config, const InstanceOrder& order) {
                        std::to_string(std::max<std::int64_t>(grace_s - grace_for_cleaning_s, 0))});
   const std::string sockets = engines_folder(config);
   const std::string weights = std::filesystem::path(endpoint.file).parent_path().string();
-  task.mounts = {{sockets, sockets, false}, {weights, weights, true}};
+  task.mounts = {{sockets, sockets, false}};
+  // A model beside the sockets is seen with them.
+  if (weights != sockets) task.mounts.push_back({weights, weights, true});
   if (!endpoint.ce.empty()) task.ce = endpoint.ce;
   if (!endpoint.share.empty()) task.share = endpoint.share;
   task.memory = std::to_string(order.memory.value) + "MiB";
@@ -122,7 +124,7 @@ void PoolHost::close() {
 
 // On the caller's thread, by a connection of its own.
 Result<void> PoolHost::check(const EndpointConfig& endpoint, Mebibytes memory) {
-  LOAM_CHECK(check_for_pool(endpoint));
+  LOAM_CHECK(check_for_pool(endpoint, false));
   LOAM_TRY(asked, api::Client::make({config_.pool, {}, {}}));
   const std::string socket = fresh_socket(config_);
   const InstanceOrder order{instance_name(endpoint.model, socket), socket, endpoint, memory,

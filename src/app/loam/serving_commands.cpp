@@ -1,6 +1,4 @@
 // chat; endpoint list, show, create, remove: what speaks to loam-gateway.
-#include <unistd.h>
-
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -9,6 +7,7 @@
 #include "app/loam/chat.hpp"
 #include "app/loam/commands.hpp"
 #include "app/loam/exit_code.hpp"
+#include "app/loam/gateway_client.hpp"
 #include "app/loam/session.hpp"
 #include "base/quantity.hpp"
 #include "http/client.hpp"
@@ -19,51 +18,9 @@ namespace {
 namespace json = boost::json;
 using Kind = Option::Kind;
 
-std::string gateway_address(Session& session, const Arguments& arguments) {
-  const std::string given = arguments.text("gateway", session.variable("LOAM_GATEWAY"));
-  if (!given.empty()) return given;
-  if (::geteuid() == 0) return "/run/loam/inference/gateway.sock";
-  const std::string run = session.variable("XDG_RUNTIME_DIR");
-  if (!run.empty()) return run + "/loam/inference/gateway.sock";
-  const std::string state = session.variable("XDG_STATE_HOME");
-  return (state.empty() ? session.variable("HOME") + "/.local/state" : state) +
-         "/loam/inference/gateway.sock";
-}
-
-struct Gateway {
-  std::string address;
-  std::string key;
-  http::Client client;
-
-  http::Request request(http::Method method, std::string path, std::string body = {}) const {
-    http::Request request;
-    request.method = method;
-    request.path = std::move(path);
-    request.body = std::move(body);
-    if (!key.empty()) request.headers.add("Authorization", "Bearer " + key);
-    if (!request.body.empty()) request.headers.add("Content-Type", "application/json");
-    return request;
-  }
-};
-
-Error explained(Error error, const std::string& address) {
-  if (error.kind == ErrorKind::unavailable) {
-    error.message = "no loam-gateway answers at " + address + ": " + error.message;
-    error.next_step =
-        "start it with: loam-gateway --config FILE (or name where it listens: "
-        "--gateway or LOAM_GATEWAY)";
-  }
-  return error;
-}
-
 Result<Gateway> connect(Session& session, const Arguments& arguments) {
-  const std::string text = gateway_address(session, arguments);
-  LOAM_TRY(address, http::parse_address(text));
-  Gateway gateway{text, arguments.text("token", session.variable("LOAM_TOKEN")),
-                  http::Client(std::move(address))};
-  if (const auto connected = gateway.client.connect(); !connected.ok())
-    return explained(connected.error(), text);
-  return gateway;
+  return connect_gateway(gateway_address(session, arguments.text("gateway")),
+                         arguments.text("token", session.variable("LOAM_TOKEN")));
 }
 
 Result<std::int64_t> parse_count(const std::string& text) {
@@ -147,15 +104,6 @@ Result<int> run_chat(Session& session, const Arguments& arguments) {
 // --- endpoints
 // ---------------------------------------------------------------------------------------
 
-Result<json::value> call(Gateway& gateway, const http::Request& request) {
-  LOAM_TRY(response, gateway.client.send(request));
-  if (response.status >= 300) return chat_error(response.status, response.body);
-  boost::system::error_code fault;
-  json::value value = json::parse(response.body, fault);
-  if (fault) return Error{ErrorKind::corrupt, "the gateway's answer is no JSON", {}};
-  return value;
-}
-
 std::string cell(const json::object& object, std::string_view name) {
   const json::value* value = object.if_contains(name);
   if (value == nullptr) return "";
@@ -166,7 +114,7 @@ std::string cell(const json::object& object, std::string_view name) {
 Result<json::array> endpoints_of(Session& session, const Arguments& arguments,
                                  const std::string& only) {
   LOAM_TRY(gateway, connect(session, arguments));
-  LOAM_TRY(answer, call(gateway, gateway.request(http::Method::get, "/endpoints")));
+  LOAM_TRY(answer, gateway.call(gateway.request(http::Method::get, "/endpoints")));
   json::value* list = answer.is_object() ? answer.get_object().if_contains("endpoints") : nullptr;
   if (list == nullptr || !list->is_array())
     return Error{ErrorKind::corrupt, "the gateway's answer has no endpoints", {}};
@@ -246,10 +194,18 @@ Result<int> run_endpoint_create(Session& session, const Arguments& arguments) {
   json::array callers;
   for (const std::string& caller : arguments.list("caller")) callers.emplace_back(caller);
   if (!callers.empty()) body["callers"] = std::move(callers);
+  json::object tiers;
+  for (const std::string& tier : arguments.list("tier")) {
+    const std::size_t equals = tier.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == tier.size())
+      return invalid("--tier is " + tier, "give flex=FILE.gguf or priority=FILE.gguf");
+    tiers[tier.substr(0, equals)] = tier.substr(equals + 1);
+  }
+  if (!tiers.empty()) body["tiers"] = std::move(tiers);
   if (!arguments.has("model")) return invalid("no model file", "add --model FILE.gguf");
   LOAM_TRY(gateway, connect(session, arguments));
   LOAM_TRY(made,
-           call(gateway, gateway.request(http::Method::post, "/endpoints", json::serialize(body))));
+           gateway.call(gateway.request(http::Method::post, "/endpoints", json::serialize(body))));
   if (session.json()) session.out() << json::serialize(made) << "\n";
   session.say(arguments.operand(0) + " is offered; try it with: loam chat " + arguments.operand(0));
   return exit_ok;
@@ -258,7 +214,7 @@ Result<int> run_endpoint_create(Session& session, const Arguments& arguments) {
 Result<int> run_endpoint_remove(Session& session, const Arguments& arguments) {
   LOAM_TRY(gateway, connect(session, arguments));
   LOAM_CHECK(
-      call(gateway, gateway.request(http::Method::del, "/endpoints/" + arguments.operand(0))));
+      gateway.call(gateway.request(http::Method::del, "/endpoints/" + arguments.operand(0))));
   session.say(arguments.operand(0) + " is no longer offered; its instances end");
   return exit_ok;
 }
@@ -299,6 +255,9 @@ std::vector<Command> serving_commands() {
        {{"NAME", "what clients call the model"}},
        {{"What",
          {{"--model", "FILE", "the GGUF file", Kind::value, "@path"},
+          {"--tier", "TIER=FILE",
+           "another file for requests of that tier (flex, priority), charged as NAME@TIER",
+           Kind::list},
           {"--owner", "TENANT", "who pays for the instances", Kind::value, "@tenant"},
           {"--caller", "TENANT", "who may use it beside the owner; default: all", Kind::list,
            "@tenant"}}},

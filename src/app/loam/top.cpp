@@ -12,6 +12,8 @@
 #include <thread>
 
 #include "app/loam/human.hpp"
+#include "app/loam/top_endpoints.hpp"
+#include "base/assert.hpp"
 
 namespace loam::cli {
 namespace {
@@ -43,12 +45,12 @@ class Screen {
 
   bool keys() const { return keys_; }
 
-  void draw(const api::TopView& view, bool colour) {
+  void draw(const api::TopView& view, const TopEndpoints& endpoints, bool colour) {
     winsize size{};
     ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
     const std::size_t columns = size.ws_col == 0 ? 80 : size.ws_col;
     std::size_t rows = size.ws_row == 0 ? 24 : size.ws_row;
-    std::istringstream lines(top_text(view, colour, columns));
+    std::istringstream lines(top_text(view, colour, columns) + endpoints.text(colour, columns));
     std::string frame = "\x1b[H";
     for (std::string line; rows > 1 && std::getline(lines, line); --rows)
       frame += line + "\x1b[K\n";
@@ -113,6 +115,16 @@ std::string tasks_text(const api::TopView& view, bool colour, std::size_t width)
   return table.text(colour, width);
 }
 
+// The view with the endpoints, where there is a gateway.
+int print_json(Session& session, const api::TopView& view, const TopEndpoints& endpoints) {
+  if (endpoints.json.empty()) return session.print_json(view);
+  std::string document = api::to_json(view);
+  const std::size_t end = document.rfind('}');
+  LOAM_ASSERT(end != std::string::npos);
+  session.out() << document.substr(0, end) << ",\"endpoints\":" << endpoints.json << "}\n";
+  return 0;
+}
+
 }  // namespace
 
 std::string top_text(const api::TopView& view, bool colour, std::size_t width) {
@@ -145,8 +157,10 @@ Result<int> run_top(Session& session, const Arguments& arguments) {
   Console& console = session.console();
   if (session.json() || arguments.has("once") || !console.out_is_terminal) {
     LOAM_TRY(view, client->top());
-    if (session.json()) return session.print_json(view);
-    session.out() << top_text(view, console.colour, session.width());
+    const TopEndpoints endpoints = top_endpoints(session);
+    if (session.json()) return print_json(session, view, endpoints);
+    session.out() << top_text(view, console.colour, session.width())
+                  << endpoints.text(console.colour, session.width());
     return 0;
   }
   http::Canceller canceller;
@@ -164,7 +178,7 @@ Result<int> run_top(Session& session, const Arguments& arguments) {
     const QuitKey quit(screen.keys(), canceller);
     followed = client->follow_top(
         [&](const api::TopView& view) {
-          screen.draw(view, console.colour);
+          screen.draw(view, top_endpoints(session), console.colour);
           return true;
         },
         &canceller);
