@@ -81,9 +81,9 @@ bool write_file(const std::string& file, const std::string& text) {
   return out.good();
 }
 
-// Takes out what replays traces that were not given, and says so.
-void leave_out_traces(std::vector<bench::Benchmark>& benchmarks) {
-  std::erase_if(benchmarks, [](const bench::Benchmark& benchmark) {
+// Takes out what replays traces that were not given, and says so; how many.
+std::size_t leave_out_traces(std::vector<bench::Benchmark>& benchmarks) {
+  return std::erase_if(benchmarks, [](const bench::Benchmark& benchmark) {
     if (benchmark.needs != bench::Needs::data) return false;
     std::cerr << "loam-bench: " << benchmark.name
               << " replays public traces: left out; give their folder with --data\n";
@@ -101,8 +101,9 @@ int run(const Options& options) {
     print_list(benchmarks);
     return 0;
   }
+  std::size_t left_out = 0;
   if (options.data.empty()) {
-    leave_out_traces(benchmarks);
+    left_out = leave_out_traces(benchmarks);
   } else if (!std::filesystem::is_directory(options.data)) {
     return complain(invalid("--data: '" + options.data + "' is not a folder",
                             "docs/benchmarks.md says where the traces can be downloaded"));
@@ -118,6 +119,12 @@ int run(const Options& options) {
   for (const bench::Outcome& outcome : results.outcomes) failed |= outcome.error.has_value();
   const std::vector<std::string> lines = bench::complaints(results);
   for (const std::string& line : lines) std::cerr << "loam-bench: " << line << "\n";
+  if (options.check && left_out > 0) {
+    std::cerr << "loam-bench: " << left_out
+              << " benchmarks were left out, so their figures are missing; give --data, or name what "
+                 "to check\n";
+    failed = true;
+  }
   return failed || (options.check && !lines.empty()) ? exit_failed : 0;
 }
 

@@ -23,9 +23,13 @@ Result<Asked> asked_of(Call& call) {
         spec.request.device = device->facts->uuid;
     });
   }
+  // Whoever may start loamd with other settings needs none for a mount of their own.
+  const bool runs_loamd = call.caller.role == Role::admin && call.caller.actor.issuer == "socket";
   const bool by_operator = call.caller.role == Role::admin || call.caller.role == Role::operator_;
-  for (const Mount& mount : spec.mounts)
+  for (const Mount& mount : spec.mounts) {
+    if (runs_loamd) break;
     LOAM_CHECK(call.backend().mount_allowed(tenant.name, by_operator, mount));
+  }
   LOAM_TRY(expected, expected_of(request));
   return Asked{std::move(tenant), std::move(spec), expected};
 }

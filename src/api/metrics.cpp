@@ -157,6 +157,10 @@ std::optional<TaskId> Metrics::on_record(const Record& record) {
     }
     return granted->task;
   }
+  if (const auto* late = std::get_if<TaskLate>(&record.event)) {
+    ++late_[boost::describe::enum_to_string(late->kind, "?")];
+    return late->task;
+  }
   if (const auto* started = std::get_if<AttemptStarted>(&record.event))
     return of_lease(started->lease);
   if (const auto* stop = std::get_if<StopRequested>(&record.event)) return of_lease(stop->lease);
@@ -218,6 +222,9 @@ std::string Metrics::text(Backend& backend) const {
                                 : static_cast<double>(accepted) / static_cast<double>(placeable)));
   out.family("loam_leases_granted_total", "counter", "Leases granted.");
   out.sample("", granted_);
+  out.family("loam_late_total", "counter",
+             "Tasks that waited longer than their class promises, by what was done.");
+  for (const auto& [step, count] : late_) out.sample(label("step", step), count);
   out.family("loam_tasks_finished_total", "counter", "Finished tasks by outcome.");
   for (const auto& [outcome, count] : finished_) out.sample(label("outcome", outcome), count);
   out.family("loam_requests_total", "counter", "API requests by status.");

@@ -54,6 +54,12 @@ Result<std::optional<Duration>> parse_time_quota(std::string_view text) {
   LOAM_TRY(value, parse_duration(text));
   return std::optional(value);
 }
+Result<std::optional<std::int64_t>> parse_hours_quota(std::string_view text) {
+  if (text == "none") return std::optional<std::int64_t>();
+  constexpr std::int64_t most = 1'000'000'000'000'000;
+  LOAM_TRY(value, parse_decimal(text, 3, most, "number of CE-hours"));
+  return std::optional(value);
+}
 Result<std::string> parse_cohort(std::string_view text) {
   return std::string(text == "none" ? "" : text);
 }
@@ -127,6 +133,7 @@ template <class Asked>
 Result<void> take_cohort(const Asked& asked, Quota& quota) {
   LOAM_CHECK(take("quota_devices", asked.quota_devices, quota.devices, parse_devices_quota));
   LOAM_CHECK(take("quota_longest", asked.quota_longest, quota.longest, parse_time_quota));
+  LOAM_CHECK(take("quota_ce_hours", asked.quota_ce_hours, quota.ce_hours_month, parse_hours_quota));
   LOAM_CHECK(take("cohort", asked.cohort, quota.cohort, parse_cohort));
   LOAM_CHECK(take("borrow_percent", asked.borrow_percent, quota.borrow, parse_part));
   return take("lend_percent", asked.lend_percent, quota.lend, parse_part);

@@ -98,6 +98,8 @@ struct QuoteView {
   std::int64_t limit_ms = 0;
   bool starts_now = false;
   std::string waits_for;
+  // While there is no room: by when there is, should all that runs use its whole time.
+  std::optional<std::string> room_by;
   std::string purchase_model;
   std::string tariff;
   std::string service_class;
@@ -108,7 +110,7 @@ BOOST_DESCRIBE_STRUCT(QuoteView, (),
                        ce_per_gibibyte, currency, unit_price, per_task, discount_percent, per_hour,
                        expected, best, worst, tax_percent, expected_with_tax, best_with_tax,
                        worst_with_tax, at_most, rule, expected_ms, limit_ms, starts_now, waits_for,
-                       purchase_model, tariff, service_class, isolation))
+                       room_by, purchase_model, tariff, service_class, isolation))
 
 struct TaskView {
   std::string id;
@@ -197,9 +199,10 @@ struct TenantRequest {
   std::optional<std::string> quota_memory;
   std::optional<std::int64_t> quota_tasks;
   std::optional<std::int64_t> quota_queued;
-  std::optional<std::string> quota_devices;  // parts of devices: "2.5"
-  std::optional<std::string> quota_longest;  // longest time limit of a task: "24h"
-  std::optional<std::string> cohort;         // whose idle quota it may use
+  std::optional<std::string> quota_devices;   // parts of devices: "2.5"
+  std::optional<std::string> quota_longest;   // longest time limit of a task: "24h"
+  std::optional<std::string> quota_ce_hours;  // of a calendar month, UTC: "1000"
+  std::optional<std::string> cohort;          // whose idle quota it may use
   std::optional<std::string> borrow_percent;
   std::optional<std::string> lend_percent;
   std::optional<std::string> billing_zone;  // whose months its invoices are of: "Europe/Berlin"
@@ -208,7 +211,8 @@ struct TenantRequest {
 BOOST_DESCRIBE_STRUCT(TenantRequest, (),
                       (name, payment, currency, credit_limit, discount_percent, quota_ce,
                        quota_memory, quota_tasks, quota_queued, quota_devices, quota_longest,
-                       cohort, borrow_percent, lend_percent, billing_zone, invoicing))
+                       quota_ce_hours, cohort, borrow_percent, lend_percent, billing_zone,
+                       invoicing))
 
 struct TenantView {
   std::string id;
@@ -224,9 +228,10 @@ struct TenantView {
   std::optional<std::string> quota_memory;
   std::optional<std::int64_t> quota_tasks;
   std::optional<std::int64_t> quota_queued;
-  std::optional<std::string> quota_devices;  // parts of devices: "2.5"
-  std::optional<std::string> quota_longest;  // longest time limit of a task: "24h"
-  std::optional<std::string> cohort;         // whose idle quota it may use
+  std::optional<std::string> quota_devices;   // parts of devices: "2.5"
+  std::optional<std::string> quota_longest;   // longest time limit of a task: "24h"
+  std::optional<std::string> quota_ce_hours;  // of a calendar month, UTC: "1000"
+  std::optional<std::string> cohort;          // whose idle quota it may use
   std::optional<std::string> borrow_percent;
   std::optional<std::string> lend_percent;
   std::string ce_used;
@@ -238,8 +243,9 @@ struct TenantView {
 BOOST_DESCRIBE_STRUCT(TenantView, (),
                       (id, name, payment, currency, wallet, held, available, credit_limit,
                        discount_percent, quota_ce, quota_memory, quota_tasks, quota_queued,
-                       quota_devices, quota_longest, cohort, borrow_percent, lend_percent, ce_used,
-                       tasks_running, tasks_waiting, billing_zone, invoicing))
+                       quota_devices, quota_longest, quota_ce_hours, cohort, borrow_percent,
+                       lend_percent, ce_used, tasks_running, tasks_waiting, billing_zone,
+                       invoicing))
 
 // ---- shapes around the nouns --------------------------------------------------------------
 
@@ -299,9 +305,10 @@ struct TenantPatch {
   std::optional<std::string> quota_memory;
   std::optional<std::string> quota_tasks;
   std::optional<std::string> quota_queued;
-  std::optional<std::string> quota_devices;  // parts of devices: "2.5"
-  std::optional<std::string> quota_longest;  // longest time limit of a task: "24h"
-  std::optional<std::string> cohort;         // whose idle quota it may use
+  std::optional<std::string> quota_devices;   // parts of devices: "2.5"
+  std::optional<std::string> quota_longest;   // longest time limit of a task: "24h"
+  std::optional<std::string> quota_ce_hours;  // of a calendar month, UTC: "1000"
+  std::optional<std::string> cohort;          // whose idle quota it may use
   std::optional<std::string> borrow_percent;
   std::optional<std::string> lend_percent;
   std::optional<std::string> billing_zone;  // whose months its invoices are of: "Europe/Berlin"
@@ -309,8 +316,8 @@ struct TenantPatch {
 };
 BOOST_DESCRIBE_STRUCT(TenantPatch, (),
                       (payment, credit_limit, discount_percent, quota_ce, quota_memory, quota_tasks,
-                       quota_queued, quota_devices, quota_longest, cohort, borrow_percent,
-                       lend_percent, billing_zone, invoicing))
+                       quota_queued, quota_devices, quota_longest, quota_ce_hours, cohort,
+                       borrow_percent, lend_percent, billing_zone, invoicing))
 
 struct TokenRequest {
   std::string name;

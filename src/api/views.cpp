@@ -171,6 +171,7 @@ QuoteView view_of(const engine::Quote& quote, const std::string& tenant) {
   view.limit_ms = quote.limit.ms;
   view.starts_now = quote.starts_now;
   view.waits_for = quote.waits_for;
+  if (quote.room_by) view.room_by = to_text(*quote.room_by);
   view.purchase_model = word(quote.purchase_model);
   view.tariff = word(quote.tariff);
   view.service_class = quote.service_class;
@@ -245,6 +246,8 @@ DeviceView view_of(const engine::State& state, const Device& device) {
   view.ce_prefill = to_text(facts.factors.prefill);
   view.ce_decode = to_text(facts.factors.decode);
   view.factors_source = facts.factors_source;
+  if (const Node& node = state.node(device.node); node.marked())
+    view.note = "its node fails to start tasks and is tried again at " + to_text(node.marked_until);
   return view;
 }
 
@@ -279,6 +282,7 @@ TenantView view_of(const engine::State& state, const Tenant& tenant) {
   view.quota_queued = spec.quota.queued;
   if (spec.quota.devices) view.quota_devices = decimal_text(spec.quota.devices->value, 3);
   if (spec.quota.longest) view.quota_longest = to_text(*spec.quota.longest);
+  if (spec.quota.ce_hours_month) view.quota_ce_hours = decimal_text(*spec.quota.ce_hours_month, 3);
   if (!spec.quota.cohort.empty()) view.cohort = spec.quota.cohort;
   if (spec.quota.borrow) view.borrow_percent = decimal_text(spec.quota.borrow->value, 2);
   if (spec.quota.lend) view.lend_percent = decimal_text(spec.quota.lend->value, 2);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace loam {
 namespace {
@@ -33,6 +34,11 @@ constexpr std::size_t step = 4;  // a code and a blank
 std::string nearest_to(std::string_view text) {
   std::string upper(text);
   for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  for (std::size_t i = 0; i + 1 < upper.size() && upper.size() == 3; ++i) {  // JYP
+    std::string swapped = upper;
+    std::swap(swapped[i], swapped[i + 1]);
+    if (listed_exponent(swapped)) return swapped;
+  }
   std::string best;
   std::size_t most = 1;  // one letter alike is not near
   const auto look = [&](std::string_view codes) {

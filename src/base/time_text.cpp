@@ -114,13 +114,18 @@ Result<Duration> parse_duration(std::string_view text) {
     const std::int64_t unit_ms = duration_units[next_unit++].ms;
     auto thousandths = parse_decimal(rest.substr(0, digits), 3, duration_ms_max / unit_ms * 1000,
                                      "length of time");
-    if (!thousandths) return invalid(fault.message, thousandths.error().next_step);
+    if (!thousandths) {
+      const bool number = rest.find_first_not_of("0123456789") == digits;
+      return number ? invalid("'" + std::string(text) + "' is more than 100 years",
+                              "give at most 36600d")
+                    : invalid(fault.message, thousandths.error().next_step);
+    }
     const std::int64_t scaled = *thousandths * unit_ms;
     if (scaled % 1000 != 0)
       return invalid("'" + std::string(text) + "' is finer than a millisecond");
     total_ms += scaled / 1000;
     if (total_ms > duration_ms_max)
-      return invalid("'" + std::string(text) + "' is more than 100 years");
+      return invalid("'" + std::string(text) + "' is more than 100 years", "give at most 36600d");
     rest.remove_prefix(letters);
   }
   return Duration{total_ms};

@@ -19,6 +19,7 @@ struct AttachNode {
   MilliCpu cpu;      // to be lent; 0: not counted
   Mebibytes memory;  // likewise
   std::vector<std::string> labels{};
+  bool sandboxed = true;  // it keeps apart what runs on it
 };
 struct AttachDevice {
   std::string node;

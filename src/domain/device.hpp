@@ -54,7 +54,9 @@ struct Device {
   std::uint32_t index = 0;  // position on its node
   std::shared_ptr<const DeviceFacts> facts;
   DeviceHealth health = DeviceHealth::healthy;
-  Instant lost_at;        // while lost: its last sign of life, to which time is billed
+  // When its health was last seen to change; while lost: its last sign of life, to which time is
+  // billed.
+  Instant seen_at;
   bool draining = false;  // takes no new leases
   // What active leases hold.
   MilliDevice used;
@@ -66,7 +68,7 @@ struct Device {
   Mebibytes memory_free() const { return facts->memory - memory_used; }
 };
 BOOST_DESCRIBE_STRUCT(Device, (),
-                      (id, node, index, facts, health, lost_at, draining, used, memory_used,
+                      (id, node, index, facts, health, seen_at, draining, used, memory_used,
                        leases))
 
 struct Node {
@@ -74,8 +76,9 @@ struct Node {
   std::string name;
   std::string region;
   std::vector<std::string> labels;
-  MilliCpu cpu;      // to be lent; 0: not stated, so not counted
-  Mebibytes memory;  // host memory, likewise
+  MilliCpu cpu;           // to be lent; 0: not stated, so not counted
+  Mebibytes memory;       // host memory, likewise
+  bool sandboxed = true;  // what runs on it is kept apart; else every slice of it is advisory
   std::vector<DeviceId> devices;
   // What active leases hold.
   MilliCpu cpu_used;
@@ -88,8 +91,8 @@ struct Node {
   bool marked() const { return marked_until != Instant{}; }
 };
 BOOST_DESCRIBE_STRUCT(Node, (),
-                      (id, name, region, labels, cpu, memory, devices, cpu_used, memory_used,
-                       failures, marked_until))
+                      (id, name, region, labels, cpu, memory, sandboxed, devices, cpu_used,
+                       memory_used, failures, marked_until))
 
 // "n1/0": node name and index, how people point at a device besides its UUID.
 std::string device_name(const Node& node, const Device& device);

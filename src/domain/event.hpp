@@ -30,15 +30,16 @@ namespace loam {
 
 // Also: the same node again with other figures, after a restart.
 struct NodeAttached {
-  LOAM_EVENT("node_attached", 1)
+  LOAM_EVENT("node_attached", 2)
   NodeId node;
   std::string name;
   std::string region;
   std::vector<std::string> labels;
   MilliCpu cpu;
   Mebibytes memory;
+  bool sandboxed = true;
 };
-BOOST_DESCRIBE_STRUCT(NodeAttached, (), (node, name, region, labels, cpu, memory))
+BOOST_DESCRIBE_STRUCT(NodeAttached, (), (node, name, region, labels, cpu, memory, sandboxed))
 
 // Also: the same device again with other facts (calibrated, new driver), when it holds no lease.
 struct DeviceAttached {
@@ -96,7 +97,7 @@ struct NodeMarked {
 BOOST_DESCRIBE_STRUCT(NodeMarked, (), (node, until, reason))
 
 struct SchedulingSet {
-  LOAM_EVENT("scheduling_set", 1)
+  LOAM_EVENT("scheduling_set", 2)
   SchedulingSettings settings;
 };
 BOOST_DESCRIBE_STRUCT(SchedulingSet, (), (settings))
@@ -387,6 +388,22 @@ struct RequestsForgotten {
 };
 BOOST_DESCRIBE_STRUCT(RequestsForgotten, (), (before))
 
+// A task waits longer than its class promises: the alarm, or a step that follows it. `queue` and
+// `purchase_model` are what it waits in, and for, from now on.
+struct TaskLate {
+  LOAM_EVENT("task_late", 1)
+  TaskId task;
+  std::int64_t step = 0;  // 0: the alarm; then by the class's list
+  LateStepKind kind = LateStepKind::alarm;
+  Duration waited;
+  Duration promised;
+  std::string queue;
+  PurchaseModel purchase_model = PurchaseModel::on_demand;
+  std::int64_t parts = 0;  // split: as many of which one could start now
+};
+BOOST_DESCRIBE_STRUCT(TaskLate, (),
+                      (task, step, kind, waited, promised, queue, purchase_model, parts))
+
 #undef LOAM_EVENT
 
 using AnyEvent =
@@ -397,7 +414,7 @@ using AnyEvent =
                  CreditNoteIssued, SpotPriceMoved, HoldsReviewed, BudgetSet, BudgetRemoved,
                  BudgetNoticed, BudgetApproved, SchedulingSet, TaskPromised, PromiseDropped,
                  NodeMarked, CommitmentBought, CommitmentCharged, CommitmentEnded, UseCovered,
-                 ShortfallCredited, TokensUsed, LostWorkCredited>;
+                 ShortfallCredited, TokensUsed, LostWorkCredited, TaskLate>;
 
 // A type of its own for two reasons: a symbol that names the variant names its forty types too, and
 // every translation unit would make its own copies and moves of all of them. These are made once.

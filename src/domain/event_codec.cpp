@@ -1,6 +1,7 @@
 #include "domain/event_codec.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "domain/json_codec.hpp"
 
@@ -25,6 +26,30 @@ Result<bj::value> parse_document(std::string_view text) {
                  std::to_string(column));
 }
 
+std::string excerpt_of(const bj::value& json) {
+  constexpr std::size_t most = 40;
+  std::string text;
+  if (json.is_double()) {  // as people write it, not with an exponent
+    char digits[32];
+    const auto end = std::to_chars(digits, digits + sizeof digits, json.get_double());
+    text.assign(digits, end.ptr);
+  } else {
+    text = bj::serialize(json);
+  }
+  if (text.size() <= most) return text;
+  std::size_t cut = most;
+  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
+  return text.substr(0, cut) + "...";
+}
+
+bool fail_of_type(const bj::value& json, const char* wanted, const char* example, Reader& reader) {
+  const std::string found = excerpt_of(json);
+  const bool to_quote = std::string_view(wanted) == "text" && (json.is_number() || json.is_bool());
+  return reader.fail("is " + found + ", which is not " + wanted,
+                     "write " + std::string(wanted) + ", such as " +
+                         (to_quote ? '"' + found + '"' : std::string(example)));
+}
+
 }  // namespace json
 
 namespace {
@@ -41,6 +66,27 @@ namespace bj = json::bj;
 bj::object* object_in(bj::object& of, const char* member) {
   bj::value* found = of.if_contains(member);
   return found != nullptr && found->is_object() ? &found->get_object() : nullptr;
+}
+
+// Queues had all devices and sold all work classes, service classes had nothing that follows an
+// alarm, and placement was not chosen.
+void lift_scheduling(bj::object& event) {
+  bj::object* settings = object_in(event, "settings");
+  if (settings == nullptr) return;
+  const auto lift_all = [&](const char* list, const bj::object& whole) {
+    bj::value* entries = settings->if_contains(list);
+    if (entries == nullptr || !entries->is_array()) return;
+    for (bj::value& entry : entries->get_array()) {
+      if (!entry.is_object()) continue;
+      for (const auto& [name, value] : whole) entry.get_object().emplace(name, value);
+    }
+  };
+  lift_all("queues", {{"device_types", bj::array{}},
+                      {"region", ""},
+                      {"labels", bj::array{}},
+                      {"work_classes", bj::array{}}});
+  lift_all("classes", {{"late", bj::array{}}});
+  settings->emplace("placement", "packing_value");
 }
 
 // Quotas counted neither devices nor lengths, and no tenant lent.
@@ -60,6 +106,13 @@ void lift_from_1(bj::object&, const T*) {}
 void lift_from_1(bj::object& event, const RateCardPublished*) {
   if (bj::object* card = object_in(event, "card"))
     card->emplace("terms", json::write(PriceTerms{}));
+}
+// Whether a node keeps tasks apart was found out as each started.
+void lift_from_1(bj::object& event, const NodeAttached*) {
+  event.emplace("sandboxed", true);
+}
+void lift_from_1(bj::object& event, const SchedulingSet*) {
+  lift_scheduling(event);
 }
 void lift_from_1(bj::object& event, const TenantCreated*) {
   lift_quota(event);
@@ -174,8 +227,9 @@ void lift_from_1(bj::object& event, const TokensUsed*) {
 template <class T>
 void lift_from_2(bj::object&, const T*) {}
 
-// Months were those of UTC, and nothing was invoiced unasked.
+// Months were those of UTC, nothing was invoiced unasked, and quotas counted no CE-hours.
 void lift_months(bj::object& event) {
+  lift_quota(event);
   bj::object* spec = object_in(event, "spec");
   if (spec == nullptr) return;
   spec->emplace("billing_zone", "UTC");

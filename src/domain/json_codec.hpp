@@ -49,6 +49,11 @@ struct Reader {
   }
 };
 
+// What was written there, short enough for an error.
+std::string excerpt_of(const bj::value& json);
+// A value of another type than `wanted`, such as "text".
+bool fail_of_type(const bj::value& json, const char* wanted, const char* example, Reader& reader);
+
 // ---- leaves -------------------------------------------------------------------------------
 
 inline bj::value write(bool value) {
@@ -92,7 +97,7 @@ bj::value write(Id<Tag> id) {
 }
 
 inline bool read(const bj::value& json, bool& out, Reader& reader) {
-  if (!json.is_bool()) return reader.fail("is not true or false");
+  if (!json.is_bool()) return fail_of_type(json, "true or false", "true", reader);
   out = json.get_bool();
   return true;
 }
@@ -101,10 +106,10 @@ inline bool read(const bj::value& json, std::int64_t& out, Reader& reader) {
     out = json.get_int64();
     return true;
   }
-  return reader.fail("is not a whole number in range");
+  return fail_of_type(json, "a whole number in range", "3", reader);
 }
 inline bool read(const bj::value& json, double& out, Reader& reader) {
-  if (!json.is_number()) return reader.fail("is not a number");
+  if (!json.is_number()) return fail_of_type(json, "a number", "0.5", reader);
   out = json.to_number<double>();
   return true;
 }
@@ -117,7 +122,7 @@ inline bool read(const bj::value& json, std::uint32_t& out, Reader& reader) {
   return true;
 }
 inline bool read(const bj::value& json, std::string& out, Reader& reader) {
-  if (!json.is_string()) return reader.fail("is not text");
+  if (!json.is_string()) return fail_of_type(json, "text", "\"...\"", reader);
   out.assign(json.get_string().data(), json.get_string().size());
   return true;
 }
@@ -243,7 +248,7 @@ class Descent {
 
 template <DescribedStruct T>
 bool read(const bj::value& json, T& out, Reader& reader) {
-  if (!json.is_object()) return reader.fail("is not an object");
+  if (!json.is_object()) return fail_of_type(json, "an object", "{}", reader);
   const bj::object& object = json.get_object();
   std::size_t known = 0;
   bool good = true;
@@ -255,7 +260,7 @@ bool read(const bj::value& json, T& out, Reader& reader) {
       ++known;
       good = read(*found, out.*member.pointer, reader);
     } else if (reader.missing == Missing::is_error) {
-      good = reader.fail("is missing");
+      good = reader.fail("is missing", "add it");
     }
   });
   if (!good || known == object.size()) return good;
@@ -292,7 +297,7 @@ bj::value write(const std::vector<T>& values) {
 }
 template <class T>
 bool read(const bj::value& json, std::vector<T>& out, Reader& reader) {
-  if (!json.is_array()) return reader.fail("is not a list");
+  if (!json.is_array()) return fail_of_type(json, "a list", "[]", reader);
   out.clear();
   for (const bj::value& element : json.get_array()) {
     const Descent descent(reader, std::to_string(out.size()));
@@ -339,7 +344,7 @@ bj::value write(const std::map<std::string, T>& values) {
 }
 template <class T>
 bool read(const bj::value& json, std::map<std::string, T>& out, Reader& reader) {
-  if (!json.is_object()) return reader.fail("is not an object");
+  if (!json.is_object()) return fail_of_type(json, "an object", "{}", reader);
   out.clear();
   for (const auto& entry : json.get_object()) {
     const std::string key(entry.key().data(), entry.key().size());

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <boost/describe/class.hpp>
+#include <boost/describe/enum.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/result.hpp"
 #include "base/time.hpp"
+#include "domain/device.hpp"
 
 namespace loam {
 
@@ -27,21 +31,49 @@ struct QueueSettings {
   std::optional<Duration> ageing;             // of waiting that counts as one level more
   std::optional<Duration> overdue;            // after so long a task is tried before all others
   bool closed = false;
+  // The devices that its tasks may have: of these types, on nodes of that region that bear all
+  // these labels. Empty: any.
+  std::vector<std::string> device_types;
+  std::string region;
+  std::vector<std::string> labels;
+  // What tasks may say they do, which decides how much CE a device counts for. Empty: anything.
+  std::vector<WorkClass> work_classes;
 
   friend bool operator==(const QueueSettings&, const QueueSettings&) = default;
 };
 BOOST_DESCRIBE_STRUCT(QueueSettings, (),
                       (name, discipline, rank, weight, barred_environments, safe, preemptions,
-                       preemption_window, ageing, overdue, closed))
+                       preemption_window, ageing, overdue, closed, device_types, region, labels,
+                       work_classes))
+
+// What is done about a task that waits longer than its class promises.
+BOOST_DEFINE_ENUM_CLASS(LateStepKind, alarm, larger_queue, on_demand, split)
+
+// alarm: it is said. larger_queue: it goes on waiting in another queue. on_demand: a spot task is
+// bought on demand, if its tenant can pay that. split: that it would start in parts is proposed.
+struct LateStep {
+  LateStepKind kind = LateStepKind::alarm;
+  Duration after;     // of waiting beyond what is promised
+  std::string queue;  // larger_queue
+
+  friend bool operator==(const LateStep&, const LateStep&) = default;
+};
+BOOST_DESCRIBE_STRUCT(LateStep, (), (kind, after, queue))
+
+// "on_demand:10m", "larger_queue/big:20m", "split": the kind, the queue where there is one, and how
+// long after the alarm.
+Result<LateStep> parse_late_step(std::string_view text);
+std::string to_text(const LateStep& step);
 
 struct ServiceClass {
   std::string name = "standard";
   std::int64_t level = 0;        // a higher one is tried first, and may preempt lower ones
   std::optional<Duration> wait;  // what it promises: a task waits no longer, or there is an alarm
+  std::vector<LateStep> late;    // what follows the alarm, in the order of `after`
 
   friend bool operator==(const ServiceClass&, const ServiceClass&) = default;
 };
-BOOST_DESCRIBE_STRUCT(ServiceClass, (), (name, level, wait))
+BOOST_DESCRIBE_STRUCT(ServiceClass, (), (name, level, wait, late))
 
 // A tenant's part of a queue with fair shares, or a project's part of its tenant's; 1 by default.
 struct ShareWeight {
@@ -58,9 +90,11 @@ struct SchedulingSettings {
   std::vector<ServiceClass> classes{{}};
   std::vector<ShareWeight> weights;
   Duration share_half_life = Duration::hours(1);
+  std::string placement = "packing_value";  // on which device a task goes; see docs/operating.md
 
   friend bool operator==(const SchedulingSettings&, const SchedulingSettings&) = default;
 };
-BOOST_DESCRIBE_STRUCT(SchedulingSettings, (), (queues, classes, weights, share_half_life))
+BOOST_DESCRIBE_STRUCT(SchedulingSettings, (),
+                      (queues, classes, weights, share_half_life, placement))
 
 }  // namespace loam

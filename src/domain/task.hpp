@@ -147,10 +147,11 @@ struct Task {
   std::int64_t failures = 0;          // starts in a row that a node was not able to make
   Money held;                         // what is set aside for it now
   Money charged;                      // so far
+  std::int64_t late_steps = 0;        // taken, since it waits longer than its class promises
 };
 BOOST_DESCRIBE_STRUCT(Task, (),
                       (id, tenant, spec, state, submitted_at, leases, epoch, members_up, run_time,
                        attempt_time, round_run, verdict, losses, preempted_at, failures, held,
-                       charged))
+                       charged, late_steps))
 
 }  // namespace loam

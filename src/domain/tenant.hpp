@@ -30,11 +30,13 @@ struct Quota {
   std::string cohort;
   std::optional<BasisPoints> borrow;  // at most, of its own quota beyond it; absent: what there is
   std::optional<BasisPoints> lend;    // at most, of its own quota; absent: all of it
+  std::optional<std::int64_t> ce_hours_month;  // milli-CE hours of a calendar month, UTC
 
   friend bool operator==(const Quota&, const Quota&) = default;
 };
 BOOST_DESCRIBE_STRUCT(Quota, (),
-                      (ce, memory, tasks, queued, devices, longest, cohort, borrow, lend))
+                      (ce, memory, tasks, queued, devices, longest, cohort, borrow, lend,
+                       ce_hours_month))
 
 struct TenantSpec {
   std::string name;  // lower-case letters, digits, '-'; unique

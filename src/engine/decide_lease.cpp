@@ -308,7 +308,7 @@ Decision decide_on(const State& state, Instant now, const EndLost&) {
     draft.add(StopRequested{lease.id, StopReason::device_lost});
   Ending ending;
   ending.end = AttemptEnd::lost;
-  ending.ended_at = device.lost_at;
+  ending.ended_at = device.seen_at;
   ending.reason = "the device " + device_name(state.node(device.node), device) + " was lost";
   end_lease(draft, lease, ending);
   return draft.done();
@@ -330,7 +330,7 @@ Decision decide_on(const State& state, Instant now, const TimePassed&) {
   if (!state.marked.empty() && state.marked.begin()->first <= now)
     draft.add(NodeMarked{state.marked.begin()->second, Instant{}, "tried again"});
   if (state.timers.empty() || state.timers.begin()->first > now) {
-    if (draft.empty() && !settle_commitments(draft) && !close_month(draft) &&
+    if (draft.empty() && !tell_late(draft) && !settle_commitments(draft) && !close_month(draft) &&
         !review_holds(draft) && !move_spot(draft) && !tell_budget(draft))
       end_by_budget(draft);
     return draft.done();

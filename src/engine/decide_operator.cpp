@@ -42,6 +42,10 @@ std::optional<Reject> validate(const DeviceFacts& facts) {
   return std::nullopt;
 }
 
+NodeAttached attached(NodeId id, const AttachNode& asked) {
+  return {id, asked.name, asked.region, asked.labels, asked.cpu, asked.memory, asked.sandboxed};
+}
+
 // A rate that nothing is metered for: the card would promise a charge that never comes.
 const char* service_in(const PriceTerms& terms) {
   if (terms.services.storage) return "storage";
@@ -57,10 +61,9 @@ Decision decide_on(const State& state, Instant now, const AttachNode& asked) {
     const Node& node = state.node(found->second);
     draft.subject(node.id.text());
     const bool same = node.region == asked.region && node.labels == asked.labels &&
-                      node.cpu == asked.cpu && node.memory == asked.memory;
-    if (!same)
-      draft.add(
-          NodeAttached{node.id, asked.name, asked.region, asked.labels, asked.cpu, asked.memory});
+                      node.cpu == asked.cpu && node.memory == asked.memory &&
+                      node.sandboxed == asked.sandboxed;
+    if (!same) draft.add(attached(node.id, asked));
     return draft.done();
   }
   if (!is_name(asked.name)) {
@@ -68,7 +71,7 @@ Decision decide_on(const State& state, Instant now, const AttachNode& asked) {
                             "use 1 to 63 of a-z, 0-9 and '-', starting with a letter"});
   }
   const NodeId id{state.nodes.size() + 1};
-  draft.add(NodeAttached{id, asked.name, asked.region, asked.labels, asked.cpu, asked.memory});
+  draft.add(attached(id, asked));
   draft.subject(id.text());
   return draft.done();
 }

@@ -51,7 +51,7 @@ class Carrier {
   Carrier(Draft& draft, const schedule::Room& room)
       : draft_(draft),
         room_(room.copy()),
-        quotas_(schedule::Quotas::on_top_of(draft.state().scheduler.quotas())) {}
+        quotas_(schedule::Quotas::on_top_of(draft.state().scheduler.quotas(), draft.now())) {}
 
   // False: it cannot be done now, and none of it was.
   bool operator()(const schedule::Start& start) {
@@ -62,7 +62,7 @@ class Carrier {
     if (quotas_.check(job.tenant, job.takes, job.limit)) return true;
     if (!grant(draft_.state().tasks.at(start.task), start.place)) return false;
     room_->take(start.place);
-    quotas_.charge(job.tenant, job.takes);
+    quotas_.charge(job.tenant, job.takes, job.limit);
     return true;
   }
 
@@ -175,7 +175,7 @@ class Carrier {
       granted.rank = rank++;
       for (const schedule::Placement& slice : place.slices)
         granted.slices.push_back({slice.device, slice.share, slice.memory});
-      granted.isolation = isolation_of(place);
+      granted.isolation = isolation_of(state, place);
       granted.purchase_model = model_now(state, draft_.now(), tenant, *task.spec, unit.ce);
       granted.cpu = place.hosts.front().cpu;
       granted.host_memory = place.hosts.front().memory;

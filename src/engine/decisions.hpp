@@ -91,6 +91,8 @@ Money meter(Draft& draft, Lease& lease, Money& held, Instant to);
 // rated to its end.
 void credit_lost_work(Draft& draft, const Lease& lease, LostWorkCause cause);
 
+// The next step for a task that waits longer than its class promises; true where there is one.
+bool tell_late(Draft& draft);
 // What time brings to money, one step each; true where the draft has events now.
 // Holds of some tasks are raised to what a new card may cost, or their tasks are stopped.
 bool review_holds(Draft& draft);

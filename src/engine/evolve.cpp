@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "billing/calendar.hpp"
+#include "engine/budget_books.hpp"
 #include "engine/scheduling.hpp"
 #include "engine/token_books.hpp"
 
@@ -77,33 +79,11 @@ MilliCe ready_ce(const Device& device) {
   return ready ? device.facts->factors.general : MilliCe{0};
 }
 
-// What a waiting task wants of spot, in CE: what it asks, or its share of a device of the middle.
-void want_spot(State& state, const Task& task) {
-  const PurchaseModel model = task.spec->purchase_model;
-  const bool auxiliary = model == PurchaseModel::hybrid && task.spec->role == GroupRole::auxiliary;
-  if (model != PurchaseModel::spot && !auxiliary) return;
-  const ResourceRequest& request = task.spec->request;
-  MilliCe each = request.ce.value_or(MilliCe{0});
-  if (request.share && !state.devices.empty()) {
-    const auto devices = static_cast<std::int64_t>(state.devices.size());
-    each = MilliCe{state.market.ready.value / devices * request.share->value / whole_device.value};
-  }
-  const MilliCe all = each * request.devices * task.spec->gang;
-  state.market.wanted += all;
-  state.spot_waiting[task.id] = all;
-}
-
-void want_spot_no_more(State& state, TaskId id) {
-  const auto found = state.spot_waiting.find(id);
-  if (found == state.spot_waiting.end()) return;
-  state.market.wanted -= found->second;
-  state.spot_waiting.erase(found);
-}
-
 // Paused tasks are not the scheduler's.
 void leave_scheduler(State& state, const Task& task, Instant now, bool completed) {
   if (task.state == TaskState::paused) return;
   if (task.state == TaskState::waiting) {
+    forget_late(state, task.id);
     want_spot_no_more(state, task.id);
     --tenant_of(state, task.tenant).tasks_waiting;
   }
@@ -112,6 +92,7 @@ void leave_scheduler(State& state, const Task& task, Instant now, bool completed
 
 void begin_round(State& state, Task& task, Epoch epoch) {
   LOAM_ASSERT(task.state == TaskState::waiting && task.epoch < epoch);
+  forget_late(state, task.id);
   want_spot_no_more(state, task.id);
   --tenant_of(state, task.tenant).tasks_waiting;
   task.state = TaskState::starting;
@@ -133,9 +114,11 @@ void apply(State& state, const Record&, const NodeAttached& event) {
   node.labels = event.labels;
   node.cpu = event.cpu;
   node.memory = event.memory;
+  node.sandboxed = event.sandboxed;
   state.node_by_name[event.name] = event.node;
   state.pool.refresh(figures_of(node));
   count_capacity(state, node, +1);
+  note_sharing(state, node);
 }
 
 void apply(State& state, const Record&, const DeviceAttached& event) {
@@ -160,6 +143,7 @@ void apply(State& state, const Record&, const DeviceAttached& event) {
   refresh_pool(state, device);
   state.kinds.note(device.id, device.facts->type);
   count_capacity(state, device, +1);
+  note_sharing(state, state.node(device.node));
 }
 
 void apply(State& state, const Record&, const DeviceHealthChanged& event) {
@@ -168,7 +152,7 @@ void apply(State& state, const Record&, const DeviceHealthChanged& event) {
   device.health = event.health;
   state.market.ready += ready_ce(device);
   const bool lost = event.health == DeviceHealth::lost;
-  device.lost_at = lost ? event.seen_at : Instant{};
+  device.seen_at = event.seen_at;
   if (lost && device.leases > 0) {
     state.lost_in_use.insert(device.id);
   } else {
@@ -198,6 +182,15 @@ void apply(State& state, const Record&, const TenantCreated& event) {
   apply_tenant(state, state.tenants.back());
 }
 
+// Where a task that has not run yet may go was settled by what held when it came: now anew.
+void settle_anew(State& state, const Task& task, Instant now) {
+  if (task.epoch.value > 0) return;
+  const Instant arrival = state.scheduler.standing(task.id).job.arrival;
+  state.scheduler.leaves(task.id, now, false);
+  state.scheduler.arrives(job_of(state, task, arrival), now);
+  note_late(state, task);
+}
+
 void apply(State& state, const Record& record, const TenantChanged& event) {
   Tenant& tenant = tenant_of(state, event.tenant);
   const bool same = tenant.spec.quota == event.spec.quota;
@@ -209,11 +202,8 @@ void apply(State& state, const Record& record, const TenantChanged& event) {
   // What a task takes was settled within the quota as it was: for those that have not run yet it is
   // settled anew.
   for (const auto& [id, task] : state.tasks) {
-    if (task.tenant != tenant.id || task.state != TaskState::waiting || task.epoch.value > 0)
-      continue;
-    const Instant arrival = state.scheduler.standing(id).job.arrival;
-    state.scheduler.leaves(id, record.at, false);
-    state.scheduler.arrives(job_of(state, task, arrival), record.at);
+    if (task.tenant == tenant.id && task.state == TaskState::waiting)
+      settle_anew(state, task, record.at);
   }
 }
 
@@ -228,8 +218,23 @@ void apply(State& state, const Record&, const NodeMarked& event) {
   }
 }
 
-void apply(State& state, const Record&, const SchedulingSet& event) {
+void apply(State& state, const Record& record, const SchedulingSet& event) {
+  const std::vector<QueueSettings> before = state.settings.queues;
   apply_settings(state, event.settings);
+  const auto moved = [&](const QueueSettings& queue) {
+    return std::any_of(before.begin(), before.end(), [&](const QueueSettings& old) {
+      return old.name == queue.name && !same_devices(old, queue);
+    });
+  };
+  const auto& queues = state.settings.queues;
+  if (std::any_of(queues.begin(), queues.end(), moved)) {
+    for (const auto& [id, task] : state.tasks) {
+      const QueueSettings* queue = queue_of(state, *task.spec);
+      if (task.state == TaskState::waiting && queue != nullptr && moved(*queue))
+        settle_anew(state, task, record.at);
+    }
+  }
+  count_late(state);
 }
 
 void apply(State& state, const Record&, const RateCardPublished& event) {
@@ -289,6 +294,7 @@ void apply(State& state, const Record& record, const TaskAccepted& event) {
   state.pool.note_request(job.ask.demand);
   state.scheduler.arrives(std::move(job), record.at);
   want_spot(state, task);
+  note_late(state, task);
   state.tasks.emplace(event.task, std::move(task));
   state.next.task = event.task.value + 1;
 }
@@ -344,7 +350,10 @@ void apply(State& state, const Record&, const AttemptStarted& event) {
   if (task.state == TaskState::starting && all_up) {
     task.state = TaskState::running;
     task.failures = 0;
-    state.scheduler.is_up(task.id, event.started_at);
+    // Reports come in any order: the gang is up with its last member, and runs as long.
+    Instant up = event.started_at;
+    for (const LeaseId id : task.leases) up = std::max(up, state.leases.at(id).started_at);
+    state.scheduler.is_up(task.id, up);
   }
   set_timer(state, Instant::never(), lease);
 }
@@ -361,9 +370,25 @@ void apply(State& state, const Record& record, const StopRequested& event) {
   set_timer(state, due, lease);
 }
 
+// What was held counts for the month in which it was; a record that goes back over a month's end
+// takes nothing from the next one.
+void count_month(State& state, const UsageRecord& usage, const Lease& lease) {
+  MonthUse& use = state.month_uses[usage.tenant];
+  const Instant at = std::min(usage.from, usage.to);
+  if (use.until == Instant{} || at >= use.until) {
+    if (usage.to < usage.from) return;
+    use = {billing::month_of(billing::Zone{}, at).to, 0};
+  } else if (at < billing::month_of(billing::Zone{}, use.until - Duration{1}).from) {
+    return;
+  }
+  use.milli_ce_ms += static_cast<Int128>(lease.ce.value) * (usage.to - usage.from).ms;
+  set_month(state, usage.tenant);
+}
+
 void apply(State& state, const Record& record, const UsageRated& event) {
   const UsageRecord& usage = event.record;
   Lease& lease = lease_of(state, usage.lease);
+  count_month(state, usage, lease);
   note_use(state, usage, lease, task_of(state, usage.task), record.at);
   const Instant due = next_due(lease);
   billing::advance(lease, usage);
@@ -429,6 +454,27 @@ void apply(State& state, const Record& record, const TaskRequeued& event) {
   want_spot(state, task);
   ++tenant_of(state, task.tenant).tasks_waiting;
   come_back(state, task, event.cause, record.at);
+  note_late(state, task);
+}
+
+void apply(State& state, const Record& record, const TaskLate& event) {
+  Task& task = task_of(state, event.task);
+  LOAM_ASSERT(task.state == TaskState::waiting && task.late_steps <= event.step);
+  task.late_steps = event.step + 1;
+  if (event.kind == LateStepKind::larger_queue || event.kind == LateStepKind::on_demand) {
+    TaskSpec spec = *task.spec;
+    spec.queue = event.queue;
+    spec.purchase_model = event.purchase_model;
+    want_spot_no_more(state, task.id);
+    task.spec = std::make_shared<const TaskSpec>(std::move(spec));
+    want_spot(state, task);
+    // It is as old there as it was here.
+    const schedule::Standing& standing = state.scheduler.standing(task.id);
+    const Instant came = standing.job.arrival + standing.on_devices;
+    state.scheduler.leaves(task.id, record.at, false);
+    state.scheduler.arrives(job_of(state, task, came), record.at);
+  }
+  note_late(state, task);
 }
 
 void apply(State& state, const Record&, const CreditNoteIssued& event) {
@@ -448,48 +494,12 @@ void apply(State& state, const Record&, const HoldsReviewed& event) {
   }
 }
 
-void apply(State& state, const Record& record, const BudgetSet& event) {
-  const Budget& budget = event.budget;
-  if (state.budgets.knows(budget.name)) {
-    const Result<void> changed = state.budgets.change(budget);
-    LOAM_ASSERT(changed.ok());
-    return;
-  }
-  const Result<void> added = state.budgets.add(budget);
-  LOAM_ASSERT(added.ok());
-  if (!event.spent.is_zero()) state.budgets.begin(budget.name, event.spent, record.at);
-  for (const auto& [id, task] : state.tasks) {
-    if (budget.scope.covers(task.tenant, task.spec->attribution) && !task.held.is_zero())
-      state.budgets.set_aside(id.text(), task.tenant, task.spec->attribution, task.held, record.at);
-  }
+template <class OfBudgets>
+requires requires(State& state, const OfBudgets& event) {
+  apply_to_budgets(state, event, {});
 }
-
-void apply(State& state, const Record&, const BudgetRemoved& event) {
-  const Result<void> removed = state.budgets.remove(event.name);
-  LOAM_ASSERT(removed.ok());
-  std::erase_if(state.ending, [&](const auto& entry) { return entry.first == event.name; });
-}
-
-void apply(State& state, const Record&, const BudgetNoticed& event) {
-  const BudgetNotice& notice = event.notice;
-  const bool denied_before = notice.kind == BudgetNoticeKind::approval_expired ||
-                             notice.kind == BudgetNoticeKind::approval_refused ||
-                             notice.kind == BudgetNoticeKind::stop_running;
-  state.budgets.told(notice);
-  if (!denied_before) return;
-  for (const std::string& key : state.budgets.ending_keys(notice.budget)) {
-    const auto id = TaskId::parse(key);
-    LOAM_ASSERT(id.has_value());
-    const Task& task = task_of(state, *id);
-    if (!task.leases.empty() && task.state != TaskState::stopping &&
-        state.budgets.ends(task.tenant, task.spec->attribution, notice.at))
-      state.ending.insert({notice.budget, *id});
-  }
-}
-
-void apply(State& state, const Record&, const BudgetApproved& event) {
-  state.budgets.apply(event.name, event.approval);
-  std::erase_if(state.ending, [&](const auto& entry) { return entry.first == event.name; });
+void apply(State& state, const Record& record, const OfBudgets& event) {
+  apply_to_budgets(state, event, record.at);
 }
 
 void apply(State& state, const Record& record, const TaskPaused& event) {

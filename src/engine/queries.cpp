@@ -1,6 +1,7 @@
 #include "engine/queries.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/assert.hpp"
 #include "billing/quotes.hpp"
@@ -11,19 +12,36 @@
 namespace loam::engine {
 namespace {
 
+// "is tried again at …", to the second.
+std::string again_at(Instant at) {
+  return "is tried again at " + to_text(Instant{(at.ms + 999) / 1000 * 1000});
+}
+
+// When a node starts tasks again, if none does now.
+Instant free_of_marks(const State& state) {
+  const bool all = state.marked.size() == state.nodes.size() && !state.nodes.empty();
+  return all ? state.marked.begin()->first : Instant{};
+}
+
+// Beyond so many lines of a queue a reason is of little use, and costs more than a command may.
+constexpr std::size_t lines_explained_max = 2'000;
+
 std::string room_words(const State& state, const schedule::Demand& demand) {
   if (demand.device.valid()) {
     const Device& device = state.device(demand.device);
     const std::string name = device_name(state.node(device.node), device);
     if (device.draining) return name + " is draining";
     if (device.health == DeviceHealth::lost) return name + " is lost";
-    if (state.node(device.node).marked()) return name + " is on a node that fails to start tasks";
+    if (const Node& node = state.node(device.node); node.marked())
+      return name + " is on a node that fails to start tasks; " + again_at(node.marked_until);
     return name + " has " + to_text(device.free()) + " of its share and " +
            to_text(device.memory_free()) + " free";
   }
   if (!state.pool.could_hold(demand)) {
-    return "every device that could hold it is draining, lost or on a node that fails to start "
-           "tasks";
+    std::string words =
+        "every device that could hold it is draining, lost or on a node that fails to start tasks";
+    if (!state.marked.empty()) words += "; the next " + again_at(state.marked.begin()->first);
+    return words;
   }
   return "no device has enough free share and memory at once";
 }
@@ -35,15 +53,43 @@ const Device* example_of(const State& state, const schedule::Pool::Fit& fit) {
   return found == state.device_by_uuid.end() ? nullptr : &state.device(found->second);
 }
 
+// Tasks in the queue that could be tried before a new one, at most some thousand.
+std::size_t waiting_beside(const State& state, const TaskSpec& spec, Instant now) {
+  const auto queue = queue_named(state, spec.queue);
+  if (!queue) return 0;
+  std::size_t count = 0;
+  schedule::Line first;
+  first.queue = *queue;
+  first.level = std::numeric_limits<std::int64_t>::min();
+  const schedule::Lines& lines = state.scheduler.lines();
+  std::size_t looked_at = 0;
+  for (auto line = lines.lower_bound(first);
+       line != lines.end() && line->first.queue == *queue && ++looked_at < lines_explained_max;
+       ++line) {
+    if (line->first.not_before <= now) count += line->second.size();
+  }
+  return count;
+}
+
+// When there is room for it, by the limits of what runs; nothing: not within so many ends.
+std::optional<Instant> room_by(const State& state, Instant now, const schedule::Ask& ask) {
+  constexpr std::size_t ends_max = 256;
+  const auto room = schedule::PoolRoom(state.pool, state.kinds).copy();
+  std::size_t looked_at = 0;
+  for (const auto& [at, task] : state.scheduler.ends()) {
+    if (++looked_at > ends_max) return std::nullopt;
+    room->give_back(state.scheduler.standing(task).place);
+    if (room->find(ask, 0)) return std::max(at, now);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Money available(const State& state, TenantId tenant) {
   const TenantSpec& spec = state.tenant(tenant).spec;
   return state.accounts.balance(billing::wallet_of(tenant, spec.currency)) + spec.credit_limit;
 }
-
-// Beyond so many lines of a queue a reason is of little use, and costs more than a command may.
-constexpr std::size_t lines_explained_max = 2'000;
 
 namespace {
 
@@ -66,11 +112,15 @@ WaitReason reason_of(const State& state, const Task& task, const schedule::Wait&
       reason.words = "the quota of " + tenant.spec.name + ": it " + reason.words;
       break;
     case WaitCode::backing_off:
-      reason.words = "its node was not able to start it; it is tried again at " + to_text(wait.at);
+      reason.words = "its node was not able to start it; it " +
+                     again_at(std::max(wait.at, free_of_marks(state)));
       break;
     default:
       break;
   }
+  // The node's own words: nobody else sees its log.
+  if (task.verdict.outcome == TaskOutcome::unable && !task.verdict.reason.empty())
+    reason.words += ": " + task.verdict.reason;
   return reason;
 }
 
@@ -211,7 +261,8 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
   quote.ce = all.ce;
   quote.billable_ce = of_member * spec.gang;
   quote.ce_per_gibibyte = card.ce_per_gibibyte;
-  quote.isolation = slice.share == whole_device ? Isolation::hardware : Isolation::software;
+  quote.isolation =
+      isolation_of(device != nullptr ? state.node(device->node) : Node{}, slice.share);
   if (auto reject =
           put_price(state, now, tenant, spec, expected.value_or(spec.limit), of_member, quote))
     return {{}, std::move(reject)};
@@ -220,18 +271,25 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
   quote.purchase_model = spec.purchase_model;
   quote.tariff = spec.tariff;
   quote.service_class = spec.service_class;
-  // Whoever waits already may be tried before.
-  const std::size_t waiting = state.scheduler.waiting();
+  // Whoever waits in its queue may be tried before.
+  const std::size_t waiting = waiting_beside(state, spec, now);
   const bool first = waiting == 0;
+  const Money funds = available(state, tenant_id);
+  const bool pays = hold.amount <= funds;
   const auto shortfall = state.scheduler.quotas().check(
       tenant_id, amounts_on(spec, demand, now_at ? slice : fits.front().needs), spec.limit);
-  quote.starts_now = now_at.has_value() && first && !shortfall;
-  if (shortfall) {
+  quote.starts_now = now_at.has_value() && first && !shortfall && pays;
+  if (!pays) {
+    quote.waits_for = "money: " + tenant.spec.name + " has " + to_text(funds) + " of the " +
+                      to_text(hold.amount) + " that are set aside";
+  } else if (shortfall) {
     quote.waits_for = "the quota of " + tenant.spec.name + ": it " + schedule::to_text(*shortfall);
   } else if (!now_at) {
     quote.waits_for = room_words(state, demand);
+    quote.room_by = room_by(state, now, {demand, spec.gang});
   } else if (!first) {
-    quote.waits_for = std::to_string(waiting) + " tasks wait already";
+    quote.waits_for = std::to_string(waiting) + (waiting == 1 ? " task waits" : " tasks wait") +
+                      " before it in its queue";
   }
   return {quote, {}};
 }

@@ -37,6 +37,9 @@ struct Quote {
   Duration limit;
   bool starts_now = false;
   std::string waits_for;  // why not now, in words; empty when it starts now
+  // Then: by when there is room, should all that runs use its whole time and nobody go before;
+  // nothing where that is not known.
+  std::optional<Instant> room_by;
   PurchaseModel purchase_model = PurchaseModel::on_demand;
   Tariff tariff = Tariff::flat;
   std::string service_class;
@@ -46,7 +49,8 @@ BOOST_DESCRIBE_STRUCT(Quote, (),
                       (device, device_type, devices, share, memory, ce, billable_ce,
                        ce_per_gibibyte, unit_price, per_task, discount, per_hour, expected, best,
                        worst, tax_parts_per_million, at_most, rule, expected_time, limit,
-                       starts_now, waits_for, purchase_model, tariff, service_class, isolation))
+                       starts_now, waits_for, room_by, purchase_model, tariff, service_class,
+                       isolation))
 
 struct QuoteAnswer {
   std::optional<Quote> quote;
@@ -81,6 +85,10 @@ class WaitReasons {
 };
 // Of one task alone. Requires a waiting task.
 WaitReason why_waits(const State& state, const Task& task);
+
+// What a wait that is too long says, in words and as JSON: for people and channels.
+std::string words_of(const TaskLate& late);
+std::string to_json(const TaskLate& late, Instant at);
 
 struct LiveCost {
   Duration run_time;  // all attempts, until now

@@ -1,6 +1,7 @@
 #include "engine/scheduling.hpp"
 
 #include <algorithm>
+#include <boost/describe/enum_to_string.hpp>
 #include <set>
 
 #include "base/assert.hpp"
@@ -12,6 +13,7 @@ using schedule::Amounts;
 using schedule::Dimension;
 
 constexpr std::size_t queues_max = 64;
+constexpr std::size_t late_steps_max = 16;  // of one class
 constexpr std::size_t weights_max = 100'000;
 constexpr std::int64_t weight_max = 1'000'000;
 constexpr Duration setting_max = Duration::hours(24 * 366);
@@ -46,6 +48,7 @@ schedule::QuotaSpec quota_of(const Quota& quota) {
   if (quota.ce) set(Dimension::ce, quota.ce->value);
   if (quota.memory) set(Dimension::memory, quota.memory->value);
   if (quota.devices) set(Dimension::devices, quota.devices->value);
+  spec.ce_hours_month = quota.ce_hours_month;
   set(Dimension::tasks, quota.tasks);
   spec.cohort = quota.cohort;
   spec.longest = quota.longest;
@@ -79,7 +82,7 @@ void keep_larger(Amounts& most, const Amounts& other) {
 void settle_amounts(const State& state, const Task& task, schedule::Job& job) {
   std::vector<std::string> types;
   const Quota& quota = state.tenant(task.tenant).spec.quota;
-  const bool limited = quota.ce || quota.memory || quota.devices;
+  const bool limited = quota.ce || quota.memory || quota.devices || quota.ce_hours_month;
   bool left_out = false;
   Amounts any;
   for (const auto& fit : kinds_for(state, job.ask.demand)) {
@@ -114,6 +117,105 @@ std::optional<std::uint32_t> queue_named(const State& state, std::string_view na
   return std::nullopt;
 }
 
+const QueueSettings* queue_of(const State& state, const TaskSpec& spec) {
+  const QueueSettings* first = nullptr;
+  for (const QueueSettings& queue : state.settings.queues) {
+    if (queue.name == spec.queue) return &queue;
+    if (first == nullptr && !queue.closed) first = &queue;
+  }
+  return first;
+}
+
+bool admits(const QueueSettings& queue, const Node& node, const std::string& type) {
+  const auto has = [](const std::vector<std::string>& all, const std::string& one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
+  if (!queue.region.empty() && queue.region != node.region) return false;
+  if (!queue.device_types.empty() && !has(queue.device_types, type)) return false;
+  return std::all_of(queue.labels.begin(), queue.labels.end(),
+                     [&](const std::string& label) { return has(node.labels, label); });
+}
+
+bool same_devices(const QueueSettings& a, const QueueSettings& b) {
+  return a.device_types == b.device_types && a.region == b.region && a.labels == b.labels;
+}
+
+std::optional<Reject> keep_to_queue(const State& state, const TaskSpec& spec,
+                                    schedule::Demand& demand) {
+  const QueueSettings* queue = queue_of(state, spec);
+  if (queue == nullptr) return std::nullopt;
+  const auto none = [&](const std::string& what) {
+    return bad("the queue '" + queue->name + "' has no devices " + what,
+               "leave that out, or name another queue");
+  };
+  const auto& sold = queue->work_classes;
+  if (!sold.empty() && std::find(sold.begin(), sold.end(), demand.work_class) == sold.end()) {
+    std::string names;
+    for (const WorkClass known : sold)
+      names +=
+          (names.empty() ? "" : ", ") + std::string(boost::describe::enum_to_string(known, "?"));
+    return bad("the queue '" + queue->name + "' does not sell the work class '" +
+                   boost::describe::enum_to_string(demand.work_class, "?") + "'",
+               "it sells: " + names + "; an operator adds others with `work_classes`");
+  }
+  if (!queue->region.empty()) {
+    if (!demand.region.empty() && demand.region != queue->region)
+      return none("in region '" + demand.region + "', only in '" + queue->region + "'");
+    demand.region = queue->region;
+  }
+  for (const std::string& label : queue->labels) {
+    if (std::find(demand.labels.begin(), demand.labels.end(), label) == demand.labels.end())
+      demand.labels.push_back(label);
+  }
+  if (!queue->device_types.empty()) {
+    demand.device_types = queue->device_types;
+    if (!demand.device_type.empty() && !schedule::admits(demand, demand.device_type))
+      return none("of type '" + demand.device_type + "'");
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+bool any_restricted(const State& state) {
+  return std::any_of(
+      state.settings.queues.begin(), state.settings.queues.end(),
+      [](const QueueSettings& queue) { return !same_devices(queue, QueueSettings{}); });
+}
+
+// Those of one node share its host, whatever their types of device.
+void add_sharing(const State& state, const Node& node, std::vector<std::uint64_t>& sharing) {
+  const auto& queues = state.settings.queues;
+  std::uint64_t there = 0;
+  for (const DeviceId id : node.devices) {
+    const Device& device = state.device(id);
+    if (device.facts == nullptr) continue;
+    for (std::size_t queue = 0; queue < queues.size(); ++queue)
+      there |= std::uint64_t{admits(queues[queue], node, device.facts->type)} << queue;
+  }
+  for (std::size_t queue = 0; queue < queues.size(); ++queue) {
+    if ((there >> queue & 1) != 0) sharing[queue] |= there;
+  }
+}
+
+}  // namespace
+
+void note_sharing(State& state, const Node& node) {
+  if (state.sharing.empty()) return;
+  add_sharing(state, node, state.sharing);
+  state.scheduler.set_sharing(state.sharing);
+}
+
+void count_sharing(State& state) {
+  state.sharing.clear();
+  if (any_restricted(state)) {
+    for (std::size_t queue = 0; queue < state.settings.queues.size(); ++queue)
+      state.sharing.push_back(std::uint64_t{1} << queue);
+    for (const Node& node : state.nodes) add_sharing(state, node, state.sharing);
+  }
+  state.scheduler.set_sharing(state.sharing);
+}
+
 const ServiceClass* class_named(const SchedulingSettings& settings, std::string_view name) {
   for (const ServiceClass& known : settings.classes) {
     if (known.name == name) return &known;
@@ -137,6 +239,9 @@ std::optional<Reject> validate(const QueueSettings& queue) {
   }
   if (queue.preemptions && *queue.preemptions < 0)
     return bad(whose + " has a negative number of preemptions", "use zero or more");
+  for (const std::string& label : queue.labels) {
+    if (label.empty()) return bad(whose + " has an empty label", "leave it out");
+  }
   for (const auto& duration : {queue.safe, queue.preemption_window, queue.ageing, queue.overdue}) {
     if (duration && (duration->ms < 0 || *duration > setting_max)) {
       return bad(whose + " has a time of " + to_text(*duration) + " that is out of range",
@@ -165,6 +270,29 @@ std::optional<Reject> validate(const SchedulingSettings& settings) {
       return bad("'" + known.name + "' is not the name of one service class",
                  "use 1 to 63 of a-z, 0-9 and '-', starting with a letter, each once");
     }
+    if (known.late.size() > late_steps_max || (known.wait && *known.wait > setting_max))
+      return bad("the service class '" + known.name + "' waits too long, or in too many steps",
+                 "use at most " + std::to_string(late_steps_max) + " steps");
+    if (!known.late.empty() && !known.wait) {
+      return bad("the service class '" + known.name + "' promises no wait that could be passed",
+                 "give it a wait, such as 10m, or leave out what is late");
+    }
+    Duration before;
+    for (const LateStep& step : known.late) {
+      if (step.after < before || step.after > setting_max) {
+        return bad("the service class '" + known.name + "' has a step after " +
+                       to_text(step.after) + " that follows one after " + to_text(before),
+                   "put the steps in order of time");
+      }
+      before = step.after;
+      const bool there = std::any_of(settings.queues.begin(), settings.queues.end(),
+                                     [&](const auto& queue) { return queue.name == step.queue; });
+      if (step.kind == LateStepKind::larger_queue && !there) {
+        return bad("the service class '" + known.name + "' names the queue '" + step.queue +
+                       "', which is not there",
+                   "name one of the queues");
+      }
+    }
     if (known.level < -level_max || known.level > level_max) {
       return bad("the service class '" + known.name + "' has level " + std::to_string(known.level),
                  "use -" + std::to_string(level_max) + " to " + std::to_string(level_max));
@@ -184,6 +312,8 @@ std::optional<Reject> validate(const SchedulingSettings& settings) {
     return bad("a half-life of " + to_text(settings.share_half_life) + " is out of range",
                "use 1ms to " + to_text(setting_max));
   }
+  if (const auto policy = schedule::parse_placement_policy(settings.placement); !policy)
+    return bad(policy.error().message, policy.error().next_step);
   return std::nullopt;
 }
 
@@ -204,6 +334,22 @@ std::optional<Reject> validate_queue(const State& state, const TaskSpec& spec) {
   return std::nullopt;
 }
 
+namespace {
+
+// Another policy is another index of what is free.
+void use_placement(State& state, const std::string& name) {
+  const auto policy = schedule::parse_placement_policy(name);
+  LOAM_ASSERT(policy.ok());
+  schedule::PoolOptions options = state.pool.options();
+  if (options.placement.policy == *policy) return;
+  options.placement.policy = *policy;
+  state.pool = schedule::Pool(options);
+  for (const Node& node : state.nodes) state.pool.refresh(figures_of(node));
+  for (const Device& device : state.devices) refresh_pool(state, device);
+}
+
+}  // namespace
+
 void apply_settings(State& state, const SchedulingSettings& settings) {
   const std::vector<ShareWeight> before = std::move(state.settings.weights);
   state.settings = settings;
@@ -218,6 +364,8 @@ void apply_settings(State& state, const SchedulingSettings& settings) {
                                     queue.barred_environments.end());
     state.scheduler.set_queue(number, std::move(spec));
   }
+  count_sharing(state);
+  use_placement(state, settings.placement);
   state.scheduler.shares().set_half_life(settings.share_half_life);
   const auto weigh = [&](const ShareWeight& weight, double value) {
     const Tenant* tenant = state.find_tenant(weight.tenant);
@@ -235,6 +383,11 @@ void apply_settings(State& state, const SchedulingSettings& settings) {
 
 void apply_tenant(State& state, const Tenant& tenant) {
   state.scheduler.quotas().set(tenant.id, quota_of(tenant.spec.quota));
+  if (tenant.spec.quota.ce_hours_month) {
+    state.month_limited.insert(tenant.id);
+  } else {
+    state.month_limited.erase(tenant.id);
+  }
   for (const ShareWeight& weight : state.settings.weights) {
     if (weight.tenant != tenant.spec.name) continue;
     const auto value = static_cast<double>(weight.weight);
@@ -244,6 +397,63 @@ void apply_tenant(State& state, const Tenant& tenant) {
       state.scheduler.shares().set_weight(tenant.id, weight.project, value);
     }
   }
+}
+
+void forget_late(State& state, TaskId task) {
+  const auto known = state.late_at.find(task);
+  if (known == state.late_at.end()) return;
+  state.late_due.erase({known->second, task});
+  state.late_at.erase(known);
+}
+
+// What a waiting task wants of spot, in CE: what it asks, or its share of a device of the middle.
+void want_spot(State& state, const Task& task) {
+  const PurchaseModel model = task.spec->purchase_model;
+  const bool auxiliary = model == PurchaseModel::hybrid && task.spec->role == GroupRole::auxiliary;
+  if (model != PurchaseModel::spot && !auxiliary) return;
+  const ResourceRequest& request = task.spec->request;
+  MilliCe each = request.ce.value_or(MilliCe{0});
+  if (request.share && !state.devices.empty()) {
+    const auto devices = static_cast<std::int64_t>(state.devices.size());
+    each = MilliCe{state.market.ready.value / devices * request.share->value / whole_device.value};
+  }
+  const MilliCe all = each * request.devices * task.spec->gang;
+  state.market.wanted += all;
+  state.spot_waiting[task.id] = all;
+}
+
+void want_spot_no_more(State& state, TaskId id) {
+  const auto found = state.spot_waiting.find(id);
+  if (found == state.spot_waiting.end()) return;
+  state.market.wanted -= found->second;
+  state.spot_waiting.erase(found);
+}
+
+void note_late(State& state, const Task& task) {
+  forget_late(state, task.id);
+  if (task.state != TaskState::waiting) return;
+  const ServiceClass* promised = class_named(state.settings, task.spec->service_class);
+  if (promised == nullptr || !promised->wait) return;
+  const auto step = static_cast<std::size_t>(task.late_steps);  // the first is the alarm
+  if (step > promised->late.size()) return;
+  const Duration after = step == 0 ? Duration{} : promised->late[step - 1].after;
+  const schedule::Standing& standing = state.scheduler.standing(task.id);
+  const Instant due = standing.job.arrival + standing.on_devices + *promised->wait + after;
+  state.late_at[task.id] = due;
+  state.late_due.insert({due, task.id});
+}
+
+void count_late(State& state) {
+  state.late_at.clear();
+  state.late_due.clear();
+  for (const auto& [id, task] : state.tasks) note_late(state, task);
+}
+
+void set_month(State& state, TenantId tenant) {
+  const MonthUse& use = state.month_uses[tenant];
+  constexpr Int128 ms_per_hour = 3'600'000;
+  state.scheduler.quotas().set_month(
+      tenant, static_cast<std::int64_t>(use.milli_ce_ms / ms_per_hour), use.until);
 }
 
 void refresh_pool(State& state, const Device& device) {

@@ -18,8 +18,18 @@ std::optional<Reject> validate_queue(const State& state, const TaskSpec& spec);
 // task that only they could serve, as if they were drained.
 void refresh_pool(State& state, const Device& device);
 
+// What waits for spot, or may use it, is demand in its market; and then no more.
+void want_spot(State& state, const Task& task);
+void want_spot_no_more(State& state, TaskId id);
+
 // A tenant's limits, and the weights that name it, as they are now.
 void apply_tenant(State& state, const Tenant& tenant);
+// When the next step is due for a waiting task whose class promises a wait.
+void note_late(State& state, const Task& task);
+void forget_late(State& state, TaskId task);
+void count_late(State& state);
+// The scheduler learns what the tenant has used of the month.
+void set_month(State& state, TenantId tenant);
 // What the pool has in all is the measure of fair shares: adds (+1) or takes away (−1) a device
 // or a node.
 void count_capacity(State& state, const Device& device, int sign);
@@ -38,6 +48,18 @@ std::vector<PromisedMember> members_of(const schedule::Place& place);
 // The number of a queue by its name; the first open one where it is empty; nothing: there is none,
 // or it is closed.
 std::optional<std::uint32_t> queue_named(const State& state, std::string_view name);
+// The queue that a spec names, closed ones included; nullptr: there is none.
+const QueueSettings* queue_of(const State& state, const TaskSpec& spec);
+// Whether the queue's tasks may have a device of that type there.
+bool admits(const QueueSettings& queue, const Node& node, const std::string& type);
+// Narrows a demand to the queue's devices; a reject where it asks for others.
+std::optional<Reject> keep_to_queue(const State& state, const TaskSpec& spec,
+                                    schedule::Demand& demand);
+// Which queues have devices in common follows what is attached to a node, and the settings.
+void note_sharing(State& state, const Node& node);
+void count_sharing(State& state);
+// Whether their tasks may have the same devices.
+bool same_devices(const QueueSettings& a, const QueueSettings& b);
 const ServiceClass* class_named(const SchedulingSettings& settings, std::string_view name);
 
 // Promises that cannot be kept because the device takes no leases any more.

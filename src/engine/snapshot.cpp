@@ -58,6 +58,8 @@ void save_money(const State& state, StateImage& image) {
       of.hours.push_back({start, hour.pieces, hour.given, hour.due});
   }
   for (const auto& [budget, task] : state.ending) image.ending.push_back({budget, task});
+  for (const auto& [tenant, use] : state.month_uses)
+    image.month_uses.push_back({tenant, use.until, text_of(use.milli_ce_ms)});
   for (const auto& [task, ce] : state.spot_waiting) image.spot_waiting.push_back({task, ce});
   for (const auto& [source, last] : state.token_sources)
     image.token_sources.push_back({source, last});
@@ -111,6 +113,8 @@ void restore_money(State& state, StateImage& image) {
     state.ending.insert({std::move(ending.budget), ending.task});
   for (TokenSourceImage& source : image.token_sources)
     state.token_sources[std::move(source.source)] = source.sequence;
+  for (const MonthUseImage& month : image.month_uses)
+    state.month_uses[month.tenant] = {month.until, number_of(month.milli_ce_ms)};
   for (const WantedImage& wanted : image.spot_waiting) {
     state.spot_waiting[wanted.task] = wanted.ce;
     state.market.wanted += wanted.ce;
@@ -173,6 +177,7 @@ State state_of(StateImage image) {
   for (const Tenant& tenant : state.tenants) state.tenant_by_name[tenant.spec.name] = tenant.id;
   apply_settings(state, image.settings);
   for (const Tenant& tenant : state.tenants) apply_tenant(state, tenant);
+  for (const auto& [tenant, use] : state.month_uses) set_month(state, tenant);
   for (const Device& device : state.devices) {
     state.device_by_uuid[device.facts->uuid] = device.id;
     refresh_pool(state, device);
@@ -193,6 +198,7 @@ State state_of(StateImage image) {
   }
   for (Task& task : image.tasks) state.tasks.emplace(task.id, std::move(task));
   state.scheduler.restore(std::move(image.scheduler));
+  count_late(state);
   for (RequestImage& request : image.requests) {
     const std::pair key{request.scope, request.key};
     state.requests_by_age.insert({request.at, key});

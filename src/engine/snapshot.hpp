@@ -102,6 +102,13 @@ struct TokenSourceImage {
 };
 BOOST_DESCRIBE_STRUCT(TokenSourceImage, (), (source, sequence))
 
+struct MonthUseImage {
+  TenantId tenant;
+  Instant until;
+  std::string milli_ce_ms;  // wider than a number of JSON
+};
+BOOST_DESCRIBE_STRUCT(MonthUseImage, (), (tenant, until, milli_ce_ms))
+
 struct StateImage {
   std::int64_t sequence = 0;
   Instant now;
@@ -134,13 +141,14 @@ struct StateImage {
   SchedulingSettings settings;
   schedule::SchedulerImage scheduler;
   std::vector<TokenSourceImage> token_sources;
+  std::vector<MonthUseImage> month_uses;
 };
 BOOST_DESCRIBE_STRUCT(StateImage, (),
                       (sequence, now, next_task, next_lease, next_usage, next_transaction,
                        next_invoice, next_credit_note, next_commitment, nodes, devices, tenants,
                        tasks, leases, rate_cards, balances, open_charges, tiers, invoices, payments,
                        spot, reviews, budgets, spent, commitments, ending, spot_waiting, requests,
-                       settings, scheduler, token_sources))
+                       settings, scheduler, token_sources, month_uses))
 
 // O(size of the state); the pause of a snapshot.
 StateImage image_of(const State& state);

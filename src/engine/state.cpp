@@ -79,6 +79,14 @@ Instant next_due(const State& state, Instant now) {
   Instant due = state.timers.empty() ? Instant::never() : state.timers.begin()->first;
   if (state.rates.sells_spot()) due = std::min(due, spot_due(state, now));
   if (!state.budgets.empty()) due = std::min(due, state.budgets.next_due(now));
+  // A new month lets those start who had used up the last one.
+  for (const TenantId id : state.month_limited) {
+    const auto use = state.month_uses.find(id);
+    if (use != state.month_uses.end() && use->second.until > state.now &&
+        state.tenant(id).tasks_waiting > 0)
+      due = std::min(due, use->second.until);
+  }
+  if (!state.late_due.empty()) due = std::min(due, state.late_due.begin()->first);
   if (!state.commitment_dues.empty()) due = std::min(due, state.commitment_dues.begin()->first);
   if (!state.invoice_dues.empty()) due = std::min(due, state.invoice_dues.begin()->first);
   return due;

@@ -71,6 +71,12 @@ struct Market {
   billing::SpotMarket spot_market() const;
 };
 
+// What a tenant's leases have held of a calendar month (UTC) so far.
+struct MonthUse {
+  Instant until;  // the month's end
+  Int128 milli_ce_ms = 0;
+};
+
 class State {
  public:
   State();
@@ -91,6 +97,7 @@ class State {
   std::map<TransactionId, Payment> payments;
   billing::BudgetBook budgets;
   std::map<TenantId, CommitmentBook> commitment_books;
+  std::map<TenantId, MonthUse> month_uses;
   std::map<std::string, std::int64_t> token_sources;  // the last sequence of each
   std::map<Currency, TaskId> reviews;  // holds to be reviewed, from after this task on
   std::map<std::pair<std::string, std::string>, RecordedRequest> requests;  // by scope and key
@@ -110,8 +117,13 @@ class State {
   schedule::PoolKinds kinds;
   schedule::Amounts capacity;                    // of the pool in all
   std::set<std::pair<Instant, LeaseId>> timers;  // next due per started lease
-  std::set<std::pair<Instant, NodeId>> marked;   // nodes that get no leases until then
-  std::set<DeviceId> lost_in_use;                // lost devices whose leases are not ended yet
+  std::vector<std::uint64_t> sharing;            // by queue: those it has devices in common with
+  std::set<TenantId> month_limited;              // tenants with a quota of CE-hours a month
+  // Waiting tasks whose class promises a wait, by when their next step is due.
+  std::set<std::pair<Instant, TaskId>> late_due;
+  std::map<TaskId, Instant> late_at;
+  std::set<std::pair<Instant, NodeId>> marked;  // nodes that get no leases until then
+  std::set<DeviceId> lost_in_use;               // lost devices whose leases are not ended yet
   CommitmentDues commitment_dues;
   std::map<std::string, billing::Zone> zones;           // of tenants' months, by name
   std::set<std::pair<Instant, TenantId>> invoice_dues;  // of monthly tenants with open charges

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "base/assert.hpp"
@@ -44,6 +45,15 @@ void split_over_devices(const State& state, DemandAnswer& answer) {
   }
 }
 
+// To the pool it is a label like others that a node keeps tasks apart; no operator can give it.
+constexpr std::string_view sandboxed_label = "(sandboxed)";
+
+std::vector<std::string> labels_of(const Node& node) {
+  std::vector<std::string> labels = node.labels;
+  if (node.sandboxed) labels.emplace_back(sandboxed_label);
+  return labels;
+}
+
 }  // namespace
 
 DemandAnswer demand_of(const State& state, const TaskSpec& spec) {
@@ -59,6 +69,11 @@ DemandAnswer demand_of(const State& state, const TaskSpec& spec) {
   answer.demand.host_memory = request.host_memory;
   answer.demand.region = request.region;
   answer.demand.labels = request.labels;
+  if (request.isolation != Isolation::any) answer.demand.labels.emplace_back(sandboxed_label);
+  if (auto reject = keep_to_queue(state, spec, answer.demand)) {
+    answer.reject = std::move(reject);
+    return answer;
+  }
   if (request.device.empty()) {
     split_over_devices(state, answer);
     return answer;
@@ -77,6 +92,14 @@ DemandAnswer demand_of(const State& state, const TaskSpec& spec) {
                            "leave out the device or its type"};
     return answer;
   }
+  const QueueSettings* queue = queue_of(state, spec);
+  if (queue != nullptr && !admits(*queue, state.node(device->node), device->facts->type)) {
+    answer.reject =
+        Reject{RejectCode::invalid_argument,
+               "the device '" + request.device + "' is none of the queue '" + queue->name + "'",
+               "name a device of that queue, or another queue"};
+    return answer;
+  }
   answer.demand.device = device->id;
   return answer;
 }
@@ -86,7 +109,7 @@ schedule::NodeFigures figures_of(const Node& node) {
   schedule::NodeFigures figures;
   figures.id = node.id;
   figures.region = node.region;
-  figures.labels = node.labels;
+  figures.labels = labels_of(node);
   figures.cpu = node.cpu.value > 0 ? node.cpu : MilliCpu{plenty};
   figures.memory = node.memory.value > 0 ? node.memory : Mebibytes{plenty};
   figures.cpu_used = node.cpu_used;
@@ -162,16 +185,18 @@ billing::Payer payer_of(const Tenant& tenant) {
   return {tenant.spec.currency, tenant.spec.discount};
 }
 
-Isolation isolation_of(const std::vector<Slice>& slices) {
-  const bool whole = std::all_of(slices.begin(), slices.end(),
-                                 [](const Slice& slice) { return slice.share == whole_device; });
-  return whole ? Isolation::hardware : Isolation::software;
+Isolation isolation_of(const Node& node, MilliDevice share) {
+  if (!node.sandboxed) return Isolation::advisory;
+  return share == whole_device ? Isolation::hardware : Isolation::software;
 }
 
-Isolation isolation_of(const schedule::UnitPlacement& place) {
-  const bool whole = std::all_of(place.slices.begin(), place.slices.end(),
-                                 [](const auto& slice) { return slice.share == whole_device; });
-  return whole ? Isolation::hardware : Isolation::software;
+Isolation isolation_of(const State& state, const schedule::UnitPlacement& place) {
+  MilliDevice least = whole_device;
+  for (const schedule::Placement& slice : place.slices) least = std::min(least, slice.share);
+  for (const schedule::HostShare& host : place.hosts) {
+    if (!state.node(host.node).sandboxed) return Isolation::advisory;
+  }
+  return least == whole_device ? Isolation::hardware : Isolation::software;
 }
 
 PurchaseModel model_now(const State& state, Instant now, const Tenant& tenant, const TaskSpec& spec,
@@ -244,7 +269,9 @@ namespace {
 bool bears(const Node& node, const schedule::Demand& demand) {
   if (!demand.region.empty() && demand.region != node.region) return false;
   return std::all_of(demand.labels.begin(), demand.labels.end(), [&](const std::string& label) {
-    return std::find(node.labels.begin(), node.labels.end(), label) != node.labels.end();
+    return label == sandboxed_label
+               ? node.sandboxed
+               : std::find(node.labels.begin(), node.labels.end(), label) != node.labels.end();
   });
 }
 
@@ -299,6 +326,21 @@ std::string too_large_words(const State& state, const schedule::Demand& demand) 
     return ": it asks for " + asked + ", and the most there is of it is " + most;
   };
   if (state.devices.empty()) return ": it has none";
+  if (!demand.device_type.empty()) {
+    std::set<std::string> types;
+    for (const Device& device : state.devices) types.insert(device.facts->type);
+    if (types.count(demand.device_type) == 0) {
+      std::string names;
+      for (const std::string& type : types) names += (names.empty() ? "" : ", ") + type;
+      return ": there is no device of type '" + demand.device_type + "'; there are: " + names;
+    }
+  }
+  std::size_t most_devices = 0;
+  for (const Node& node : state.nodes) most_devices = std::max(most_devices, node.devices.size());
+  if (demand.devices > static_cast<std::int64_t>(most_devices)) {
+    return words(std::to_string(demand.devices) + " devices of one node",
+                 std::to_string(most_devices));
+  }
   if (demand.ce && *demand.ce > ce)
     return words(to_text(*demand.ce) + " CE of one device", to_text(ce) + " CE");
   if (demand.memory && *demand.memory > memory)
@@ -314,9 +356,11 @@ std::string too_large_words(const State& state, const schedule::Demand& demand) 
 std::string no_fit_words(const State& state, const TaskSpec& spec, const schedule::Demand& demand) {
   std::string words = "no device of this pool could ever hold this task";
   if (spec.gang > 1) words += ", " + std::to_string(spec.gang) + " members at once";
-  if (!spec.request.region.empty()) words += ", in region '" + spec.request.region + "'";
-  for (const std::string& label : spec.request.labels)
-    words += ", on a node labelled '" + label + "'";
+  if (!demand.region.empty()) words += ", in region '" + demand.region + "'";
+  for (const std::string& label : demand.labels) {
+    words += label == sandboxed_label ? ", on a node that keeps tasks apart in a sandbox"
+                                      : ", on a node labelled '" + label + "'";
+  }
   return words + too_large_words(state, demand);
 }
 

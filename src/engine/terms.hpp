@@ -51,8 +51,9 @@ Bought bought(const std::vector<schedule::UnitPlacement>& places);
 billing::Payer payer_of(const Tenant& tenant);
 
 // Hardware where every slice is a whole device.
-Isolation isolation_of(const std::vector<Slice>& slices);
-Isolation isolation_of(const schedule::UnitPlacement& place);
+Isolation isolation_of(const State& state, const schedule::UnitPlacement& place);
+// The same of a slice of this share of a device there.
+Isolation isolation_of(const Node& node, MilliDevice share);
 
 // By what a task of a hybrid group is billed if it starts now; of others: as they ask.
 PurchaseModel model_now(const State& state, Instant now, const Tenant& tenant, const TaskSpec& spec,

@@ -256,7 +256,8 @@ std::optional<Reject> validate(const TenantSpec& spec) {
                         (quota.memory && quota.memory->value < 0) ||
                         (quota.tasks && *quota.tasks < 0) || (quota.queued && *quota.queued < 0);
   if (negative || (quota.devices && quota.devices->value < 0) ||
-      (quota.longest && quota.longest->ms < 0)) {
+      (quota.longest && quota.longest->ms < 0) ||
+      (quota.ce_hours_month && *quota.ce_hours_month < 0)) {
     return bad("a quota is negative", "use zero or more, or leave it out for no limit");
   }
   if (!quota.cohort.empty() && !is_name(quota.cohort)) {

@@ -188,7 +188,7 @@ void Scheduler::starts(TaskId task, Instant now, Place place, Duration owed) {
   standing.not_before = Instant{};
   note_running(standing);
   served_.insert(task);
-  quotas_.charge(standing.job.tenant, standing.job.takes);
+  quotas_.charge(standing.job.tenant, standing.job.takes, standing.job.limit);
   shares_.charge(standing.job.tenant, standing.job.project, standing.job.takes, now);
 }
 
@@ -233,7 +233,7 @@ void Scheduler::stop_running(Standing& standing, Instant now, Duration served) {
   standing.owed = Duration{};
   standing.stopping = false;
   standing.place.clear();
-  quotas_.release(standing.job.tenant, standing.job.takes);
+  quotas_.release(standing.job.tenant, standing.job.takes, standing.job.limit);
   shares_.release(standing.job.tenant, standing.job.project, standing.job.takes, now);
 }
 
@@ -350,7 +350,7 @@ void Scheduler::restore(SchedulerImage image) {
     if (standing.started_before) served_.insert(task);
     if (standing.running()) {
       note_running(standing);
-      quotas_.charge(standing.job.tenant, standing.job.takes);
+      quotas_.charge(standing.job.tenant, standing.job.takes, standing.job.limit);
     } else {
       enqueue(standing);
     }

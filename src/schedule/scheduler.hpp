@@ -112,6 +112,11 @@ class Scheduler {
   // Queues are numbered from 0 as they come; a number that exists has its spec replaced, its tasks
   // stay. Requires a number of at most the count.
   void set_queue(std::uint32_t number, QueueSpec spec);
+  // Bit b of the a-th: queues a and b have devices or nodes in common. Empty: all have.
+  void set_sharing(std::vector<std::uint64_t> sharing) { sharing_ = std::move(sharing); }
+  bool share_devices(std::uint32_t a, std::uint32_t b) const {
+    return a >= sharing_.size() || (sharing_[a] >> b & 1) != 0;
+  }
   Quotas& quotas() { return quotas_; }
   const Quotas& quotas() const { return quotas_; }
   Shares& shares() { return shares_; }
@@ -254,7 +259,8 @@ class Scheduler {
   std::size_t intern(const Ask& ask);
 
   std::vector<QueueSpec> queues_;
-  std::vector<Learned> learned_;  // by queue
+  std::vector<std::uint64_t> sharing_;  // by queue
+  std::vector<Learned> learned_;        // by queue
   Quotas quotas_;
   Shares shares_;
   Standings standings_;

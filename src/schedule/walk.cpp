@@ -44,7 +44,7 @@ Walk::Walk(const Scheduler& scheduler, Instant now, const Room& room,
       real_(room),
       limits_(limits),
       room_(room.copy()),
-      quotas_(Quotas::on_top_of(scheduler.quotas())),
+      quotas_(Quotas::on_top_of(scheduler.quotas(), now)),
       shares_(Shares::on_top_of(scheduler.shares())),
       plans_(scheduler.ends(), scheduler.standings(), limits.ends_max),
       preempted_(scheduler.queues().size(), 0) {}
@@ -120,7 +120,7 @@ void Walk::decide_start(const Standing& standing, Place place) {
   const Job& job = standing.job;
   room_->take(place);
   plans_.starts(job.id, place, ends_if_started(standing, now_));
-  quotas_.charge(job.tenant, job.takes);
+  quotas_.charge(job.tenant, job.takes, job.limit);
   shares_.charge(job.tenant, job.project, job.takes, now_);
   started_.insert(job.id);
   pass_.actions.emplace_back(Start{job.id, std::move(place)});
@@ -130,7 +130,7 @@ void Walk::decide_preempt(const Standing* standing, ReservationId reservation,
                           const std::vector<TaskId>& victims, Place place) {
   for (const TaskId task : victims) {
     const Job& job = scheduler_.standing(task).job;
-    quotas_.release(job.tenant, job.takes);
+    quotas_.release(job.tenant, job.takes, job.limit);
     shares_.release(job.tenant, job.project, job.takes, now_);
     gone_.insert(task);
     plans_.leaves(task);
@@ -140,7 +140,7 @@ void Walk::decide_preempt(const Standing* standing, ReservationId reservation,
   if (standing != nullptr) {
     const Job& job = standing->job;
     plans_.starts(job.id, place, ends_if_started(*standing, now_));
-    quotas_.charge(job.tenant, job.takes);
+    quotas_.charge(job.tenant, job.takes, job.limit);
     shares_.charge(job.tenant, job.project, job.takes, now_);
     started_.insert(job.id);
   }
@@ -185,7 +185,7 @@ void Walk::lock() {
     const Instant from = real_.holds(place) ? now_ : std::max(now_, plan.promise.at);
     room_->take(place);
     plans_.starts(task, place, ends_if_started(standing, from));
-    quotas_.charge(standing.job.tenant, standing.job.takes);
+    quotas_.charge(standing.job.tenant, standing.job.takes, standing.job.limit);
   }
   for (const auto& [id, reservation] : scheduler_.reservations()) {
     if (reservation.to <= now_) continue;

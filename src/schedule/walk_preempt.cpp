@@ -42,13 +42,13 @@ class Absence final : public Stage {
     const Standing& victim = *victims_[i];
     away_.insert(i);
     room_.give_back(victim.place);
-    quotas_.release(victim.job.tenant, victim.job.takes);
+    quotas_.release(victim.job.tenant, victim.job.takes, victim.job.limit);
   }
   void restore(std::size_t i) override {
     const Standing& victim = *victims_[i];
     away_.erase(i);
     room_.take(victim.place);
-    quotas_.charge(victim.job.tenant, victim.job.takes);
+    quotas_.charge(victim.job.tenant, victim.job.takes, victim.job.limit);
   }
   bool enough() override {
     return !quotas_.check(asker_.tenant, asker_.takes, asker_.limit) &&

@@ -13,7 +13,7 @@ bool Walk::binds(TaskId planned, const Turn& turn) const {
   const Standing& other = scheduler_.standing(planned);
   const Job& theirs = other.job;
   const Job& ours = turn.standing->job;
-  if (theirs.id == ours.id) return false;
+  if (theirs.id == ours.id || !scheduler_.share_devices(theirs.queue, ours.queue)) return false;
   const bool both_spot = theirs.preemptible && ours.preemptible;
   const bool by_level = scheduler_.queues()[ours.queue].discipline.order == Order::priority;
   if (theirs.queue == ours.queue && (by_level || both_spot))

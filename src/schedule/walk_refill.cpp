@@ -1,6 +1,7 @@
 // Walk, the part that fills a queue anew: in order, running and waiting tasks alike, each that
 // fits.
 #include <queue>
+#include <set>
 
 #include "schedule/walk.hpp"
 
@@ -33,7 +34,7 @@ void Walk::refill_queue(std::uint32_t queue) {
     const Standing& standing = scheduler_.standing(task);
     if (standing.job.queue != queue || gone_.count(task) != 0) continue;
     refill.empty->give_back(standing.place);
-    refill.quotas.release(standing.job.tenant, standing.job.takes);
+    refill.quotas.release(standing.job.tenant, standing.job.takes, standing.job.limit);
     if (standing.stopping) {
       refill.then->give_back(standing.place);
       continue;
@@ -81,7 +82,7 @@ void Walk::choose(std::uint32_t queue, Refill& refill) {
       continue;
     }
     refill.empty->take(*place);
-    refill.quotas.charge(job.tenant, job.takes);
+    refill.quotas.charge(job.tenant, job.takes, job.limit);
     if (runs) continue;
     refill.chosen.push_back(turn);
     if (advance(turn)) turns.push(turn);
@@ -94,7 +95,7 @@ void Walk::replace(Refill& refill) {
   Quotas quotas = quotas_;
   for (const Standing* victim : refill.victims) {
     refill.then->give_back(victim->place);
-    quotas.release(victim->job.tenant, victim->job.takes);
+    quotas.release(victim->job.tenant, victim->job.takes, victim->job.limit);
   }
   std::vector<std::pair<const Turn*, Place>> starts;
   for (const Turn& turn : refill.chosen) {
@@ -106,28 +107,23 @@ void Walk::replace(Refill& refill) {
       wait(turn, why);
       continue;
     }
-    // Those who are leaving may still hold the quota; the place is kept for it.
-    const bool allowed = !quotas.check(job.tenant, job.takes, job.limit);
     refill.then->take(*place);
-    quotas.charge(job.tenant, job.takes);
-    if (allowed) {
-      starts.emplace_back(&turn, std::move(*place));
-    } else {
-      wait(turn, why);
-    }
+    quotas.charge(job.tenant, job.takes, job.limit);
+    starts.emplace_back(&turn, std::move(*place));
   }
   std::erase_if(refill.victims, [&](const Standing* victim) {
     const Job& job = victim->job;
     if (!refill.then->holds(victim->place)) return false;
     if (quotas.check(job.tenant, job.takes, job.limit)) return false;
     refill.then->take(victim->place);
-    quotas.charge(job.tenant, job.takes);
+    quotas.charge(job.tenant, job.takes, job.limit);
     return true;
   });
   for (auto& [turn, place] : starts) {
     if (full()) return;
     const Job& job = turn->standing->job;
-    if (room_->holds(place) && !quotas_.check(job.tenant, job.takes, job.limit)) {
+    const bool free = room_->holds(place) && real_.holds(place);
+    if (free && !quotas_.check(job.tenant, job.takes, job.limit)) {
       decide_start(*turn->standing, std::move(place));
     } else if (!clear_by_refill(*turn, std::move(place), refill.victims)) {
       Wait why;
@@ -135,31 +131,39 @@ void Walk::replace(Refill& refill) {
       wait(*turn, why);
     }
   }
-  std::vector<TaskId> rest;
-  for (const Standing* victim : refill.victims) {
-    rest.push_back(victim->job.id);
-    free_up(victim->place);
-  }
-  if (!rest.empty() && !full()) decide_preempt(nullptr, {}, rest, {});
 }
 
-// Those in its way leave, and what they leave is kept for it: once they are gone, others may be
-// planned otherwise, and the place would go to one of those who left, and so on.
+// Those in its way leave, whose place or quota it needs, and what they leave is kept for it: once
+// they are gone, others may be planned otherwise, and the place would go to one of those who left,
+// and so on. False: nobody was stopped, for that would not make room enough.
 bool Walk::clear_by_refill(const Turn& turn, Place place, std::vector<const Standing*>& victims) {
   const Job& job = turn.standing->job;
-  std::vector<TaskId> tasks;
-  std::erase_if(victims, [&](const Standing* victim) {
-    const TenantId tenant = victim->job.tenant;
-    const bool holds_quota = tenant == job.tenant || quotas_.same_cohort(tenant, job.tenant);
-    if (!holds_quota && !touch(victim->place, place) && !near(victim->place, place)) return false;
-    tasks.push_back(victim->job.id);
-    free_up(victim->place);
-    return true;
+  const bool lacks_quota = quotas_.check(job.tenant, job.takes, job.limit).has_value();
+  std::set<const Standing*> leaving;
+  const auto leave_if = [&](const auto& in_its_way) {
+    for (const Standing* victim : victims) {
+      if (leaving.count(victim) != 0 || !in_its_way(*victim)) continue;
+      leaving.insert(victim);
+      room_->give_back(victim->place);
+    }
+  };
+  leave_if([&](const Standing& victim) {
+    const TenantId tenant = victim.job.tenant;
+    const bool shares_quota = tenant == job.tenant || quotas_.same_cohort(tenant, job.tenant);
+    return touch(victim.place, place) || (lacks_quota && shares_quota);
   });
+  if (!room_->holds(place))  // then what it lacks is of the host
+    leave_if([&](const Standing& victim) { return near(victim.place, place); });
   if (!room_->holds(place)) {
-    if (!tasks.empty()) decide_preempt(nullptr, {}, tasks, {});
+    for (const Standing* victim : leaving) room_->take(victim->place);
     return false;
   }
+  std::vector<TaskId> tasks;
+  for (const Standing* victim : victims) {
+    if (leaving.count(victim) != 0) tasks.push_back(victim->job.id);
+  }
+  std::erase_if(victims, [&](const Standing* victim) { return leaving.count(victim) != 0; });
+  for (auto& [number, facts] : asks_) facts.no_room_beside.reset();
   decide_preempt(turn.standing, {}, tasks, std::move(place));
   return true;
 }

@@ -46,7 +46,8 @@ void Auditor::hear(const Record& record) {
 }
 
 void Auditor::on(const Record&, const NodeAttached& event) {
-  nodes_.push_back(event.name);
+  if (event.node.value > nodes_.size()) nodes_.resize(event.node.value);
+  nodes_[event.node.value - 1] = {event.name, event.region, event.labels};
 }
 
 void Auditor::on(const Record&, const DeviceAttached& event) {
@@ -57,7 +58,7 @@ void Auditor::on(const Record&, const DeviceAttached& event) {
   }
   device.facts = event.facts;
   device.node = event.node;
-  device.name = nodes_.at(event.node.value - 1) + "/" + std::to_string(event.index);
+  device.name = nodes_.at(event.node.value - 1).name + "/" + std::to_string(event.index);
   device.healthy = true;
 }
 
@@ -177,7 +178,7 @@ void Auditor::on(const Record& record, const TaskAccepted& event) {
 
 void Auditor::check_quota(const TenantBook& tenant) {
   const Quota& quota = tenant.spec.quota;
-  if (!quota.cohort.empty()) return check_cohort(quota.cohort);
+  if (!quota.cohort.empty()) return check_cohort(quota);
   if ((quota.ce && tenant.ce_used > *quota.ce) ||
       (quota.memory && tenant.memory_used > *quota.memory) ||
       (quota.devices && tenant.devices_used > *quota.devices) ||
@@ -232,6 +233,8 @@ void Auditor::on(const Record& record, const LeaseGranted& event) {
     }
     if (!device.healthy || device.draining || marked_.count(device.node) != 0)
       fail(1, device.name + " takes no leases, and got one");
+    if (!book->moved && !admits(book->spec, device))
+      fail(1, event.task.text() + " is on " + device.name + ", which is none of its queue's");
     if (slice.share.value <= 0 || slice.memory.value <= 0) fail(1, "an empty slice");
   }
   tenant.ce_used += event.ce;
@@ -255,19 +258,21 @@ void Auditor::on(const Record& record, const AttemptStarted& event) {
   book->isolation = event.isolation;
 }
 
-void Auditor::on(const Record&, const StopRequested& event) {
-  const LeaseBook* book = lease(event.lease, 4);
+void Auditor::on(const Record& record, const StopRequested& event) {
+  LeaseBook* book = lease(event.lease, 4);
   if (book == nullptr) return;
-  if (event.reason != StopReason::preempted) {
-    graces_.erase(event.lease);
-    return;
-  }
   const TaskBook* owner = task(book->task, 3);
   if (owner == nullptr) return;
+  if (event.reason != StopReason::preempted) {
+    graces_.erase(event.lease);
+    book->ends_by = std::min(book->ends_by, record.at + owner->spec.grace);
+    return;
+  }
   const bool spot = owner->spec.purchase_model == PurchaseModel::spot ||
                     book->purchase_model == PurchaseModel::spot;
   graces_[event.lease] =
       spot ? std::max(owner->spec.grace, Duration::minutes(2)) : owner->spec.grace;
+  book->ends_by = std::min(book->ends_by, record.at + graces_[event.lease]);
   victims_.insert(book->task);
 }
 

@@ -80,6 +80,7 @@ class Auditor {
     std::optional<TaskPromised> promise;
     std::size_t promised_at = 0;       // of the promise, among all records
     std::optional<Instant> unable_at;  // its last start failed then: it waits before the next
+    bool moved = false;                // its queue's devices changed since it came
     bool may_overrun = false;  // its stop took longer than the hold reckoned, or prices rose
   };
   struct LeaseBook {
@@ -176,6 +177,7 @@ class Auditor {
   void on(const Record&, const ShortfallCredited&);
   void on(const Record&, const TokensUsed&);
   void on(const Record&, const LostWorkCredited&);
+  void on(const Record&, const TaskLate&);
 
   const RateCard* card_at(Currency currency, Instant instant) const;
   const RateCard* card_for(const LeaseBook& book, const TaskBook& owner, Currency currency,
@@ -185,7 +187,7 @@ class Auditor {
   void check_price(const LeaseBook& book, const TaskBook& owner, const UsageRecord& usage,
                    const RateCard& card);
   void check_quota(const TenantBook& tenant);
-  void check_cohort(const std::string& name);
+  void check_cohort(const Quota& of);
   void check_wallet(TenantId id);
   void check_payment(const Transaction& transaction, TenantBook& tenant);
   void owe(TenantId tenant, const AdjustmentLine& line);
@@ -204,6 +206,8 @@ class Auditor {
   std::optional<Instant> still_to_come(Instant start) const;
   bool is_on_marked(const std::string& device) const;
   const QueueSettings& queue_of(const TaskSpec& spec) const;
+  // Whether its queue's tasks may have the device.
+  bool admits(const TaskSpec& spec, const DeviceBook& device) const;
   std::int64_t level_of(const TaskSpec& spec) const;
   std::vector<TaskId> plans_that_hold() const;
   static bool is_at(const TaskPromised& promise, DeviceId device);
@@ -216,7 +220,12 @@ class Auditor {
   Instant now_;
   std::size_t records_ = 0;
   std::size_t tasks_accepted_ = 0;
-  std::vector<std::string> nodes_;
+  struct NodeBook {
+    std::string name;
+    std::string region;
+    std::vector<std::string> labels;
+  };
+  std::vector<NodeBook> nodes_;
   std::vector<DeviceBook> devices_;
   std::vector<TenantBook> tenants_;
   std::vector<RateCard> cards_;

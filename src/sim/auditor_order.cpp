@@ -13,8 +13,10 @@ constexpr Duration back_off_least = Duration::seconds(5);  // after a first star
 }  // namespace
 
 // What members lend one another is what others of them leave idle, and each may keep a part of its
-// own to itself and be bound in what it borrows.
-void Auditor::check_cohort(const std::string& name) {
+// own to itself and be bound in what it borrows. In the dimensions that one member's quota bounds:
+// what that one takes has not brought the others beyond theirs.
+void Auditor::check_cohort(const Quota& of) {
+  const std::string& name = of.cohort;
   struct Dimension {
     const char* name;
     std::optional<std::int64_t> (*most)(const Quota&);
@@ -33,6 +35,7 @@ void Auditor::check_cohort(const std::string& name) {
        [](const TenantBook& t) { return t.running; }},
   };
   for (const Dimension& dimension : dimensions) {
+    if (!dimension.most(of)) continue;
     std::int64_t stock = 0;
     std::int64_t taken = 0;
     for (const TenantBook& tenant : tenants_) {
@@ -69,6 +72,10 @@ bool Auditor::is_at(const TaskPromised& promise, DeviceId device) {
 
 void Auditor::on(const Record&, const SchedulingSet& event) {
   settings_ = event.settings;
+  for (auto& [id, book] : tasks_) {
+    book.moved = true;
+    book.promise.reset();
+  }
 }
 
 void Auditor::on(const Record&, const TaskPromised& event) {
@@ -97,6 +104,29 @@ void Auditor::on(const Record&, const NodeMarked& event) {
   for (auto& [id, book] : tasks_) {  // what was promised there is off
     if (book.promise && book.promise->members.front().node == event.node) book.promise.reset();
   }
+}
+
+void Auditor::on(const Record&, const TaskLate& event) {
+  TaskBook* book = task(event.task, 3);
+  if (book == nullptr) return;
+  if (book->stage != Stage::waiting || event.waited < event.promised)
+    fail(5, event.task.text() + " is late and does not wait so long");
+  if (event.kind != LateStepKind::larger_queue && event.kind != LateStepKind::on_demand) return;
+  book->spec.queue = event.queue;
+  book->spec.purchase_model = event.purchase_model;
+  book->promise.reset();
+}
+
+bool Auditor::admits(const TaskSpec& spec, const DeviceBook& device) const {
+  const QueueSettings& queue = queue_of(spec);
+  const NodeBook& node = nodes_.at(device.node.value - 1);
+  const auto among = [](const std::vector<std::string>& all, const std::string& one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
+  return (queue.region.empty() || queue.region == node.region) &&
+         (queue.device_types.empty() || among(queue.device_types, device.facts.type)) &&
+         std::all_of(queue.labels.begin(), queue.labels.end(),
+                     [&](const std::string& label) { return among(node.labels, label); });
 }
 
 const QueueSettings& Auditor::queue_of(const TaskSpec& spec) const {
@@ -265,7 +295,7 @@ bool Auditor::fits_somewhere(const TaskSpec& spec, std::optional<Instant> at,
     const std::string& type = device.facts.type;
     if (!device.healthy || device.draining || marked_.count(device.node) != 0) continue;
     if (!request.device_type.empty() && request.device_type != type) continue;
-    if (!types.empty() && types.count(type) == 0) continue;
+    if ((!types.empty() && types.count(type) == 0) || !admits(spec, device)) continue;
     if (!request.device.empty() && request.device != device.name &&
         request.device != device.facts.uuid) {
       continue;

@@ -78,6 +78,9 @@ struct SetClass {
 struct SetWeight {
   ShareWeight weight;
 };
+struct SetPlacement {
+  std::string policy;
+};
 struct Submit {
   std::string tenant;
   TaskSpec spec;    // its name is what the scenario calls it
@@ -153,9 +156,9 @@ struct Block {
 
 using Step = std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeBudget,
                           AnswerBudgetStep, CreditStep, CommitStep, ShortfallStep, MakeTenant,
-                          SetQueue, SetClass, SetWeight, Submit, AskOfTask, Drain, Pay, Reverse,
-                          CancelStep, InvoiceNow, Report, FaultDaemon, FaultJournal, FaultClock,
-                          FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
+                          SetQueue, SetClass, SetWeight, SetPlacement, Submit, AskOfTask, Drain,
+                          Pay, Reverse, CancelStep, InvoiceNow, Report, FaultDaemon, FaultJournal,
+                          FaultClock, FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
 
 // When a statement happens: so long after the clock's start, after the statement before, or at an
 // instant.

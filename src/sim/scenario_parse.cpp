@@ -48,6 +48,7 @@ Result<Step> read_node(Words& words) {
   LOAM_CHECK(words.take("labels", node.node.labels, parse_list));
   LOAM_CHECK(words.take("cpu", node.node.cpu, parse_cpu));
   LOAM_CHECK(words.take("memory", node.node.memory, parse_memory));
+  LOAM_CHECK(words.take("sandboxed", node.node.sandboxed, parse_yes));
   const Word* devices = words.attribute("devices");
   std::string_view rest = devices == nullptr ? std::string_view{} : devices->text;
   while (!rest.empty()) {
@@ -149,6 +150,7 @@ Result<Step> read_tenant_as(Words& words, bool change) {
     spec.quota.devices = whole_device * devices;
   }
   LOAM_CHECK(words.take("quota_longest", spec.quota.longest, parse_duration));
+  LOAM_CHECK(words.take("quota_ce_hours", spec.quota.ce_hours_month, parse_ce_hours));
   LOAM_CHECK(words.take("cohort", spec.quota.cohort, parse_text));
   LOAM_CHECK(words.take("borrow", spec.quota.borrow, parse_percent));
   LOAM_CHECK(words.take("lend", spec.quota.lend, parse_percent));
@@ -162,6 +164,16 @@ Result<Step> read_change(Words& words) {
   return read_tenant_as(words, true);
 }
 
+Result<std::vector<WorkClass>> parse_work_classes(std::string_view text) {
+  LOAM_TRY(names, parse_list(text));
+  std::vector<WorkClass> classes;
+  for (const std::string& name : names) {
+    LOAM_TRY(known, parse_name_of<WorkClass>(name));
+    classes.push_back(known);
+  }
+  return classes;
+}
+
 Result<Step> read_queue(Words& words) {
   LOAM_TRY(name, words.next("the name of the queue"));
   SetQueue step;
@@ -171,7 +183,7 @@ Result<Step> read_queue(Words& words) {
     return text == "0" ? Result<Duration>(Duration{}) : parse_duration(text);
   };
   LOAM_CHECK(words.take("discipline", queue.discipline, parse_text));
-  LOAM_CHECK(words.take("rank", queue.rank, parse_count));
+  LOAM_CHECK(words.take("rank", queue.rank, parse_level));
   LOAM_CHECK(words.take("weight", queue.weight, parse_count));
   LOAM_CHECK(words.take("barred", queue.barred_environments, parse_list));
   LOAM_CHECK(words.take("safe", queue.safe, time));
@@ -179,6 +191,10 @@ Result<Step> read_queue(Words& words) {
   LOAM_CHECK(words.take("window", queue.preemption_window, time));
   LOAM_CHECK(words.take("ageing", queue.ageing, time));
   LOAM_CHECK(words.take("overdue", queue.overdue, time));
+  LOAM_CHECK(words.take("types", queue.device_types, parse_list));
+  LOAM_CHECK(words.take("region", queue.region, parse_text));
+  LOAM_CHECK(words.take("labels", queue.labels, parse_list));
+  LOAM_CHECK(words.take("work_classes", queue.work_classes, parse_work_classes));
   return Step(std::move(step));
 }
 
@@ -186,9 +202,21 @@ Result<Step> read_class(Words& words) {
   LOAM_TRY(name, words.next("the name of the service class"));
   SetClass step;
   step.service_class.name = name->text;
-  LOAM_CHECK(words.take("level", step.service_class.level, parse_count));
+  LOAM_CHECK(words.take("level", step.service_class.level, parse_level));
   LOAM_CHECK(words.take("wait", step.service_class.wait, parse_duration));
+  if (const Word* word = words.attribute("late")) {
+    LOAM_TRY(list, words.placed(*word, parse_list(word->text)));
+    for (const std::string& text : list) {
+      LOAM_TRY(late, words.placed(*word, parse_late_step(text)));
+      step.service_class.late.push_back(late);
+    }
+  }
   return Step(std::move(step));
+}
+
+Result<Step> read_placement(Words& words) {
+  LOAM_TRY(name, words.next("the policy, such as packing_value"));
+  return Step(SetPlacement{name->text});
 }
 
 Result<Step> read_weight(Words& words) {
@@ -413,7 +441,7 @@ constexpr std::array verbs{
     Verb{"clock", read_clock, false, "clock 2026-03-02T00:00:00Z"},
     Verb{"device", read_device, false, "device TYPE ce=CE memory=SIZE [train= prefill= decode=]"},
     Verb{"node", read_node, true,
-         "node NAME devices=TYPE*2,TYPE [cpu= memory= region= labels=A,B]"},
+         "node NAME devices=TYPE*2,TYPE [cpu= memory= region= labels=A,B sandboxed=no]"},
     Verb{"rate", read_rate, true,
          "rate on_demand 0.02 USD/ce_hour [from=INSTANT|+1h] [ce_per_gibibyte=1.25] "
          "[granularity=minute] [zone=Europe/Berlin] [windows=day:08:00-20:00,night:20:00-08:00] "
@@ -435,12 +463,15 @@ constexpr std::array verbs{
     Verb{"tenant", read_tenant, true,
          "tenant NAME [wallet=100USD] [credit=50USD] [currency=USD] [discount=10%] [quota_ce=] "
          "[quota_memory=] [quota_tasks=] [quota_queued=] [quota_devices=] [quota_longest=] "
-         "[cohort=] [borrow=50%] [lend=50%] [zone=UTC] [invoicing=monthly]"},
+         "[quota_ce_hours=] [cohort=] [borrow=50%] [lend=50%] [zone=UTC] [invoicing=monthly]"},
     Verb{"change", read_change, true, "change NAME, then what tenant takes"},
     Verb{"queue", read_queue, true,
-         "queue NAME [discipline=] [rank=] [weight=] [barred=A,B] [safe=] [preemptions=] [window=] "
-         "[ageing=] [overdue=]"},
-    Verb{"class", read_class, true, "class NAME [level=] [wait=]"},
+         "queue NAME [discipline=] [rank=] [weight=] [barred=A,B] [work_classes=A,B] [safe=] "
+         "[preemptions=] [window=] "
+         "[ageing=] [overdue=] [types=A,B] [region=] [sandboxed=no] [labels=A,B]"},
+    Verb{"class", read_class, true,
+         "class NAME [level=] [wait=] [late=on_demand:10m,larger_queue/QUEUE:20m,split:30m]"},
+    Verb{"placement", read_placement, true, "placement best_fit"},
     Verb{"weight", read_weight, true, "weight TENANT[/PROJECT] 3"},
     Verb{
         "submit", read_submit, true,

@@ -19,19 +19,6 @@ std::string word_for(const engine::WaitReason& reason, const Story& story) {
   return reason.code.substr(0, reason.code.find('(')) + "(" + story.name_of(reason.other) + ")";
 }
 
-// "finish j1 failed" and "fail j1 failed" are the same, and so are "finish j1 succeeded" and
-// "finish j1".
-std::vector<Word> canonical(std::vector<Word> words) {
-  if (words.size() < 3 || words[0].text != "finish" || !words[2].key.empty()) return words;
-  const std::string& outcome = words[2].text;
-  if (outcome == "succeeded") {
-    words.erase(words.begin() + 2);
-  } else if (outcome == "failed" || outcome == "refused" || outcome == "device_lost") {
-    words[0].text = "fail";
-  }
-  return words;
-}
-
 class Runner {
  public:
   Runner(const Scenario& scenario, bool update)
@@ -259,6 +246,11 @@ class Runner {
     });
   }
 
+  Result<void> on(const SetPlacement& step) {
+    return settle(step.policy,
+                  [&](SchedulingSettings& settings) { settings.placement = step.policy; });
+  }
+
   Result<void> on(const Submit& step) {
     LOAM_TRY(id, tenant(step.tenant));
     if (!step.quote_only) {
@@ -284,7 +276,9 @@ class Runner {
          attribute("price", amount_text(quote.unit_price)),
          attribute("per_hour", amount_text(quote.per_hour)),
          attribute("at_most", amount_text(quote.at_most)),
-         attribute("starts_now", quote.starts_now ? "yes" : "no")},
+         attribute("starts_now", quote.starts_now ? "yes" : "no"),
+         attribute("room_by", quote.room_by ? to_text(*quote.room_by - start_) : "-"),
+         attribute("isolation", boost::describe::enum_to_string(quote.isolation, "?"))},
         true);
     return {};
   }

@@ -84,13 +84,22 @@ Result<std::vector<std::string>> parse_list(std::string_view text) {
   return list;
 }
 
+Result<std::int64_t> parse_ce_hours(std::string_view text) {
+  return parse_decimal(text, 3, std::int64_t{1} << 53, "number of CE-hours");
+}
+
+Result<std::int64_t> parse_level(std::string_view text) {
+  const bool below = text.starts_with('-');
+  LOAM_TRY(level, parse_decimal(below ? text.substr(1) : text, 0, 1'000'000, "level"));
+  return below ? -level : level;
+}
+
 Result<std::string> parse_text(std::string_view text) {
   return std::string(text);
 }
 
 Result<bool> parse_yes(std::string_view text) {
-  if (text == "yes") return true;
-  if (text == "no") return false;
+  if (text == "yes" || text == "no") return text == "yes";
   return invalid("'" + std::string(text) + "' is neither yes nor no", "write yes or no");
 }
 

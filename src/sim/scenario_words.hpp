@@ -62,6 +62,9 @@ class Words {
 };
 
 Result<std::int64_t> parse_count(std::string_view text);
+// "1.5": of a month, in milli-CE hours.
+Result<std::int64_t> parse_ce_hours(std::string_view text);
+Result<std::int64_t> parse_level(std::string_view text);  // "10", "-10"
 // "100USD", "100 USD".
 Result<Money> parse_amount(std::string_view text);
 // "12.5%".

@@ -485,6 +485,7 @@ std::string described(const TenantSpec& tenant) {
   if (quota.memory) text += " quota_memory=" + to_text(*quota.memory);
   if (quota.devices) text += " quota_devices=" + to_text(*quota.devices);
   if (quota.tasks) text += " quota_tasks=" + std::to_string(*quota.tasks);
+  if (quota.ce_hours_month) text += " month=" + decimal_text(*quota.ce_hours_month, 3);
   if (!quota.cohort.empty()) text += " cohort=" + quota.cohort;
   if (quota.borrow) text += " borrow=" + std::to_string(quota.borrow->value);
   if (quota.lend) text += " lend=" + std::to_string(quota.lend->value);
@@ -504,6 +505,7 @@ std::string described(const QueueSettings& queue) {
   add("window", queue.preemption_window, time);
   add("ageing", queue.ageing, time);
   add("overdue", queue.overdue, time);
+  for (const std::string& type : queue.device_types) text += " type=" + type;
   return text;
 }
 

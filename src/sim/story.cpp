@@ -28,6 +28,17 @@ constexpr int ce_second_decimals = 6;  // milli-CE × ms
 
 }  // namespace
 
+std::vector<Word> canonical(std::vector<Word> words) {
+  if (words.size() < 3 || words[0].text != "finish" || !words[2].key.empty()) return words;
+  const std::string& outcome = words[2].text;
+  if (outcome == "succeeded") {
+    words.erase(words.begin() + 2);
+  } else if (outcome == "failed" || outcome == "refused" || outcome == "device_lost") {
+    words[0].text = "fail";
+  }
+  return words;
+}
+
 Word plain(std::string text) {
   return {{}, std::move(text), 1};
 }
@@ -211,6 +222,14 @@ void Story::tell(const TaskRequeued& event, Instant at) {
   std::vector<Word> words{plain(resumed ? "resume" : "requeue"), plain(name_of(event.task))};
   if (event.cause == RequeueCause::preempted || event.cause == RequeueCause::unable)
     words.push_back(plain(text_of(event.cause)));
+  add(at, std::move(words), false);
+}
+
+void Story::tell(const TaskLate& event, Instant at) {
+  std::vector<Word> words{plain("late"), plain(name_of(event.task)), plain(text_of(event.kind))};
+  if (event.kind == LateStepKind::larger_queue) words.push_back(attribute("queue", event.queue));
+  if (event.kind == LateStepKind::split)
+    words.push_back(attribute("parts", std::to_string(event.parts)));
   add(at, std::move(words), false);
 }
 

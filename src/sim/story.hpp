@@ -18,6 +18,10 @@ struct Happening {
   bool matched = false;
 };
 
+// "finish j1 failed" and "fail j1 failed" are the same, and so are "finish j1 succeeded" and
+// "finish j1".
+std::vector<Word> canonical(std::vector<Word> words);
+
 class Story {
  public:
   explicit Story(Instant start) : start_(start) {}
@@ -59,6 +63,7 @@ class Story {
   void tell(const PromiseDropped& event, Instant at);
   void tell(const TaskRequeued& event, Instant at);
   void tell(const TaskPaused& event, Instant at);
+  void tell(const TaskLate& event, Instant at);
   void tell(const TaskFinished& event, Instant at);
   void tell(const SpotPriceMoved& event, Instant at);
   void tell(const BudgetNoticed& event, Instant at);

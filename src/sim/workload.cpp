@@ -94,8 +94,8 @@ void plan_scheduling(Workload& plan, Random& random) {
     plan.scheduling.queues.push_back(queue);
     if (random.chance(600)) break;
   }
-  plan.scheduling.classes.push_back({"premium", 10, std::nullopt});
-  plan.scheduling.classes.push_back({"economy", -10, std::nullopt});
+  plan.scheduling.classes.push_back({"premium", 10, std::nullopt, {}});
+  plan.scheduling.classes.push_back({"economy", -10, std::nullopt, {}});
   for (const auto& tenant : plan.tenants) {
     if (random.chance(300))
       plan.scheduling.weights.push_back({tenant.spec.name, {}, random.between(1, 5)});
@@ -268,6 +268,32 @@ void plan_cohorts(Workload& plan, std::uint64_t seed) {
   plan.tenants.push_back(std::move(idle));
 }
 
+// Queues that have some devices only, classes that promise a wait, quotas of a month, and how
+// devices are chosen; alike.
+void plan_selectors(Workload& plan, std::uint64_t seed) {
+  Random random(Random(seed ^ 0x7365'6c65'6374'0000).next());
+  for (QueueSettings& queue : plan.scheduling.queues) {
+    if (!random.chance(200)) continue;
+    const auto& devices = plan.nodes[random.below(plan.nodes.size())].devices;
+    queue.device_types.push_back(devices[random.below(devices.size())].type);
+  }
+  for (ServiceClass& known : plan.scheduling.classes) {
+    if (!random.chance(300)) continue;
+    known.wait = Duration{random.between(0, hour_ms)};
+    if (random.chance(500)) {
+      known.late.push_back({LateStepKind::on_demand, Duration{random.between(0, hour_ms)}, {}});
+      known.late.push_back({LateStepKind::split, known.late.back().after, {}});
+      known.late.push_back({LateStepKind::larger_queue, known.late.back().after,
+                            plan.scheduling.queues.back().name});
+    }
+  }
+  for (Workload::TenantPlan& tenant : plan.tenants) {
+    if (random.chance(100)) tenant.spec.quota.ce_hours_month = random.between(1'000, 1'000'000);
+  }
+  const char* policies[] = {"best_fit", "spread", "fragmentation", "random"};
+  if (random.chance(200)) plan.scheduling.placement = policies[random.below(std::size(policies))];
+}
+
 // Cards that sell spot, and tasks that buy it; alike.
 void plan_spot(Workload& plan, std::uint64_t seed) {
   Random random(Random(seed ^ 0x7370'6f74'0000'0000).next());
@@ -367,6 +393,7 @@ Workload workload_of(std::uint64_t seed) {
   plan_cohorts(plan, seed);
   plan_months(plan, seed);
   plan_spot(plan, seed);
+  plan_selectors(plan, seed);
   std::stable_sort(plan.acts.begin(), plan.acts.end(),
                    [](const Act& a, const Act& b) { return a.at < b.at; });
   return plan;

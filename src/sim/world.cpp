@@ -35,9 +35,26 @@ engine::Answer World::ask(Command command, RequestKey key) {
   return batch.front().answer ? *batch.front().answer : no_answer("the daemon died");
 }
 
+// A node does not report again what the daemon knows from before it died, nor what came before.
+void World::forget_taken_health() {
+  const engine::State& state = loop_->state();
+  for (const Device& device : state.devices) {
+    const auto taken = std::find_if(health_.rbegin(), health_.rend(), [&](const auto& report) {
+      return report.device == device.id && report.health == device.health &&
+             report.seen_at == device.seen_at;
+    });
+    if (taken == health_.rend()) continue;
+    const auto behind = health_.erase(std::next(taken).base());
+    health_.erase(std::remove_if(health_.begin(), behind,
+                                 [&](const auto& report) { return report.device == device.id; }),
+                  behind);
+  }
+}
+
 void World::run(std::vector<Question>& batch) {
   LOAM_ASSERT(up());
   ++batches_;
+  forget_taken_health();
   const std::size_t own = batch.size();
   for (const ReportDeviceHealth& report : health_) batch.push_back({report, {}, std::nullopt});
   const bool dying = die_armed_;

@@ -64,6 +64,7 @@ class World {
     RequestKey key;
     std::optional<engine::Answer> answer;  // none: it died before
   };
+  void forget_taken_health();
   void run(std::vector<Question>& batch);
   void run_parcels(std::vector<Parcel> parcels);
   void hear(const Record& record);

@@ -455,6 +455,9 @@ struct Projector::Statements {
   Result<void> on(const Record&, const NodeMarked&) {
     return {};
   }
+  Result<void> on(const Record&, const TaskLate&) {
+    return {};
+  }
 
   Database& database;
   std::map<RateCardId, PriceTerms> taxed_by;  // of cards, their taxes alone

@@ -53,6 +53,7 @@ TEST(CurrencyCodes, known_ones_have_the_exponent_of_the_list_and_others_are_refu
   for (const char* code : {"XYZ", "QQQ", "XAU", "XTS", "XXX", "usd", "US", "USDD", "", "U D"})
     EXPECT_FALSE(listed_currency(code).ok()) << code;
   EXPECT_NE(listed_currency("USB").error().next_step.find("USD"), std::string::npos);
+  EXPECT_NE(listed_currency("JYP").error().next_step.find("JPY"), std::string::npos);
   EXPECT_NE(listed_currency("eur").error().next_step.find("EUR"), std::string::npos);
   // What was stored before is still read.
   EXPECT_TRUE(Currency::parse("QQQ").ok());

@@ -33,7 +33,6 @@ TEST_P(Absurd, is_told_with_its_value_and_a_next_step) {
 INSTANTIATE_TEST_SUITE_P(
     Requests, Absurd,
     ::testing::Values(
-        Slip{{"quote"}, "neither --ce nor --share"},
         Slip{{"quote", "--ce", "1", "--share", "0.5"}, "both --ce 1 and --share 0.5"},
         Slip{{"quote", "--ce", "0"}, "--ce: "}, Slip{{"quote", "--ce", "-5"}, "-5"},
         Slip{{"quote", "--ce", "1000000000000000000000000000000"}, "--ce: "},

@@ -1,5 +1,6 @@
 // Every command against a daemon: golden text for people, JSON for programs.
 #include <filesystem>
+#include <fstream>
 
 #include "api/json.hpp"
 #include "cli/fixture.hpp"
@@ -24,6 +25,38 @@ TEST_F(DaemonTest, quote_tells_three_numbers_and_the_defaults) {
             "rule       billed by the time it runs, to the millisecond at one price\n"
             "filled in  cpu 1, host-memory 2GiB, isolation any, strict, purchase on_demand, "
             "tariff flat, project default, environment default\n");
+}
+
+// What is left out is shown: how much, and the folder of a program that is in the one the caller is
+// in.
+TEST_F(DaemonTest, what_is_left_out_is_filled_in_and_said) {
+  const Ran plain = loam({"quote", "--tenant", "acme"});
+  EXPECT_EQ(plain.status, 0) << plain.err;
+  EXPECT_NE(plain.out.find("share 1: a whole device"), std::string::npos) << plain.out;
+  EXPECT_EQ(plain.out.find("the folder you are in"), std::string::npos) << plain.out;
+
+  const auto before = std::filesystem::current_path();
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("loam-own-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder / "sub");
+  std::ofstream(folder / "sub/train.py") << "print(1)\n";
+  std::filesystem::current_path(folder);
+  for (const Words& command :
+       {Words{"./sub/train.py"}, Words{"python3", "sub/train.py", "--fast"}}) {
+    Words words{"quote", "--tenant", "acme", "--share", "0.5", "--"};
+    words.insert(words.end(), command.begin(), command.end());
+    const Ran own = loam(words);
+    EXPECT_NE(own.out.find("the folder you are in, writable"), std::string::npos) << own.out;
+  }
+  for (const Words& command :
+       {Words{"/bin/true"}, Words{"./not-there"}, Words{"python3", "-c", "1"}}) {
+    Words words{"quote", "--tenant", "acme", "--share", "0.5", "--"};
+    words.insert(words.end(), command.begin(), command.end());
+    const Ran other = loam(words);
+    EXPECT_EQ(other.out.find("the folder you are in"), std::string::npos) << other.out;
+  }
+  std::filesystem::current_path(before);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(DaemonTest, submit_prints_the_id_alone) {

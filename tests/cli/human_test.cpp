@@ -7,6 +7,7 @@ namespace {
 
 TEST(HumanDuration, grows_with_what_it_measures) {
   EXPECT_EQ(human_duration(0), "0s");
+  EXPECT_EQ(human_duration(17), "17ms");
   EXPECT_EQ(human_duration(999), "0.9s");
   EXPECT_EQ(human_duration(9'999), "9.9s");
   EXPECT_EQ(human_duration(42'900), "42s");
@@ -25,7 +26,8 @@ TEST(ExactSeconds, keeps_every_millisecond) {
 TEST(MoneyShort, has_two_to_four_decimals_rounded_half_to_even) {
   EXPECT_EQ(money_short("1", "USD"), "1.00");
   EXPECT_EQ(money_short("0.020833333333", "USD"), "0.0208");
-  EXPECT_EQ(money_short("0.00005", "USD"), "0.00");
+  EXPECT_EQ(money_short("0.00005", "USD"), "0.00005");
+  EXPECT_EQ(money_short("0.0000174", "USD"), "0.000017");
   EXPECT_EQ(money_short("0.00015", "USD"), "0.0002");
   EXPECT_EQ(money_short("-2.5", "EUR"), "-2.50");
   EXPECT_EQ(money_short("", "USD"), "");

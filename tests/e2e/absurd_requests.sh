@@ -31,7 +31,6 @@ expect_refusal 2 "'-1h'" ask_for --share 0.1 --time -1h
 expect_refusal 2 "$big" ask_for --share 0.1 --time "${big}h"
 expect_refusal 2 "'soon'" ask_for --share 0.1 --deadline soon
 expect_refusal 2 "0 is too small" ask_for --share 0.1 --gang 0
-expect_refusal 2 "neither --ce nor --share" ask_for --time 1h
 expect_refusal 2 "--colour" ask_for --share 0.1 --colour red
 expect_refusal 2 "$big" loam rate set "$big"
 expect_refusal 2 "'NaN'" loam tenant topup acme NaN

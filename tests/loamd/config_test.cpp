@@ -72,6 +72,10 @@ name = "batch"
 discipline = "drf"
 weight = 2
 barred_environments = ["production"]
+device_types = ["a100"]
+work_classes = ["general", "decode"]
+region = "east"
+labels = ["shared", "old"]
 [[queue]]
 name = "urgent"
 rank = 1
@@ -94,6 +98,13 @@ weight = 3
   ASSERT_EQ(settings.queues.size(), 2u);
   EXPECT_EQ(settings.queues[0].discipline, "drf");
   EXPECT_EQ(settings.queues[0].barred_environments, std::vector<std::string>{"production"});
+  EXPECT_EQ(settings.queues[0].device_types, std::vector<std::string>{"a100"});
+  EXPECT_EQ(settings.queues[0].region, "east");
+  EXPECT_EQ(settings.queues[0].labels, (std::vector<std::string>{"shared", "old"}));
+  // Who says what a program does sets its price: only what is named is sold.
+  EXPECT_EQ(settings.queues[0].work_classes,
+            (std::vector<WorkClass>{WorkClass::general, WorkClass::decode}));
+  EXPECT_EQ(settings.queues[1].work_classes, std::vector<WorkClass>{WorkClass::general});
   EXPECT_EQ(settings.queues[1].discipline, "priority");
   EXPECT_EQ(settings.queues[1].safe, Duration::minutes(2));
   EXPECT_EQ(settings.queues[1].preemptions, 1);
@@ -102,7 +113,9 @@ weight = 3
   EXPECT_EQ(settings.classes[1].level, 10);
   EXPECT_EQ(settings.weights.at(0).weight, 3);
   EXPECT_EQ(settings.share_half_life, Duration::minutes(30));
-  EXPECT_EQ(parse_config("", "loamd.toml")->scheduling, SchedulingSettings{});
+  SchedulingSettings plain;
+  plain.queues.front().work_classes = {WorkClass::general};
+  EXPECT_EQ(parse_config("", "loamd.toml")->scheduling, plain);
 }
 
 TEST(Config, RefusesQueuesThatMeanNothing) {
@@ -189,12 +202,16 @@ spill_memory = true
 when_idle = "park"
 snapshot_every = 9
 share_half_life = "3h"
+placement = "spread"
 [[queue]]
 name = "standard"
 discipline = "fifo"
 rank = 3
 weight = 4
 barred_environments = ["test"]
+device_types = ["a100", "h100"]
+region = "east"
+labels = ["production"]
 safe = "5m"
 preemptions = 2
 preemption_window = "2h"
@@ -202,6 +219,7 @@ preemption_window = "2h"
 name = "standard"
 level = 1
 wait = "9m"
+late = ["on_demand:5m", "larger_queue/standard:10m", "split:20m"]
 [[weight]]
 tenant = "acme"
 project = "vision"

@@ -233,7 +233,7 @@ TEST(Auditor, Rule5And6PromisesAndVictims) {
   }
   SchedulingSettings settings;
   settings.queues.front().safe = Duration{0};
-  settings.classes.push_back({"premium", 10, std::nullopt});
+  settings.classes.push_back({"premium", 10, std::nullopt, {}});
   world.ask(SetScheduling{settings});
   RateCard card;
   card.on_demand = Money(Money::units_per_one, Currency("USD"));

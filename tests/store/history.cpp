@@ -127,7 +127,7 @@ void History::fail_to_start(TaskId task) {
 void History::scheduling() {
   SchedulingSettings settings;
   settings.queues.front().safe = Duration{0};
-  settings.classes.push_back({"premium", 10, Duration::hours(1)});
+  settings.classes.push_back({"premium", 10, Duration::minutes(1), {}});
   settings.weights.push_back({"acme", "vision", 3});
   act(SetScheduling{settings});
   const auto sell_at = [&](const char* price) {
@@ -166,6 +166,8 @@ void History::scheduling() {
     const Task* alive = state_.find_task(task);
     if (alive->state == TaskState::stopping) end(task, 143);
   }
+  settle();
+  pass(Duration::minutes(2));  // longer than its class promises
   settle();
   act(StopTask{poor});
   for (const TaskId task : low) act(StopTask{task});

@@ -10,6 +10,7 @@
 
 #include "app/loam/exit_code.hpp"
 #include "app/loam/human.hpp"
+#include "app/loam/logs.hpp"
 
 namespace loam::cli {
 namespace {
@@ -159,13 +160,14 @@ Result<int> follow(Session& session, const api::TaskView& task) {
     api::WatchOptions options;
     options.logs = true;
     api::WatchEvents events;
+    RotatedAway missing;
     events.on_task = [&](const api::TaskView& view) {
       if (lost) live.say("loamd is back");
       lost = false;
       if (view.state != "finished") live.show(status_line(view));
     };
     events.on_log = [&](const api::LogChunk& chunk) {
-      if (chunk.truncated) live.say("loam: earlier output was rotated away");
+      missing.see(chunk);
       const bool out = chunk.stream == "stdout" && !session.json();
       live.write(out ? console.out : console.err, chunk.bytes);
     };
@@ -175,6 +177,7 @@ Result<int> follow(Session& session, const api::TaskView& task) {
     };
     end = client->watch(task.id, options, events, &detach);
     live.finish();
+    if (const std::string words = missing.words(task.id); !words.empty()) live.say(words);
   }
   const bool finished = end && end->state == "finished";
   if (!finished && detach.cancelled()) {

@@ -23,7 +23,15 @@ std::string to_four_decimals(std::string_view amount, std::string_view currency,
   const auto money = amount_of(amount, currency);
   if (!money) return std::string(amount);
   constexpr Int128 ten_thousandth = Money::units_per_one / 10'000;
-  const Money in_steps = money->times_ratio(1, ten_thousandth, rounding);
+  Money in_steps = money->times_ratio(1, ten_thousandth, rounding);
+  if (in_steps.is_zero() && !money->is_zero()) {  // two digits of what is next to nothing
+    Int128 step = ten_thousandth;
+    const Int128 size = money->units() < 0 ? -money->units() : money->units();
+    while (step > 1 && size < step * 10) step /= 10;
+    in_steps = money->times_ratio(1, step, rounding);
+    return display_text(Money(in_steps.units() * step, money->currency()),
+                        money->currency().exponent());
+  }
   return display_text(Money(in_steps.units() * ten_thousandth, money->currency()),
                       std::min(4, money->currency().exponent()));
 }
@@ -42,6 +50,7 @@ std::size_t decimals_of(const std::string& text) {
 std::string human_duration(std::int64_t ms) {
   if (ms < 0) return "-" + human_duration(-ms);
   const std::int64_t seconds = ms / 1000;
+  if (ms > 0 && ms < 100) return std::to_string(ms) + "ms";
   if (ms < 10'000) {
     const std::int64_t tenths = ms / 100 % 10;
     return std::to_string(seconds) + (tenths == 0 ? "" : "." + std::to_string(tenths)) + "s";

@@ -87,7 +87,13 @@ Result<int> run_restore(Session& session, const Arguments& arguments) {
   LOAM_TRY(folder, absolute_path(data_folder(session, arguments)));
   const auto overwrite =
       arguments.has("set-aside") ? store::Overwrite::set_aside : store::Overwrite::refuse;
-  LOAM_TRY(restored, store::restore(file, folder, overwrite));
+  auto done = store::restore(file, folder, overwrite);
+  if (!done && done.error().message.ends_with("is there already")) {
+    return Error{ErrorKind::conflict, done.error().message,
+                 "restore into an empty folder, or add --set-aside to keep the present journal "
+                 "under another name"};
+  }
+  LOAM_TRY(restored, std::move(done));
   if (!restored.set_aside.empty())
     session.say("the journal that was there is now " + restored.set_aside);
   return print_report(session, restored.report);

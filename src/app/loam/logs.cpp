@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "api/log_piece.hpp"
+#include "app/loam/human.hpp"
 #include "base/quantity.hpp"
 
 namespace loam::cli {
@@ -24,8 +25,9 @@ Result<void> follow_both(Session& session, api::Client& client, const std::strin
   api::WatchOptions options;
   options.logs = true;
   api::WatchEvents events;
+  RotatedAway missing;
   events.on_log = [&](const api::LogChunk& chunk) {
-    if (chunk.truncated) session.say("loam: earlier output was rotated away");
+    missing.see(chunk);
     (chunk.stream == "stdout" ? session.out() : session.console().err) << chunk.bytes << std::flush;
   };
   events.on_lost = [said = false, &session](const Error&) mutable {
@@ -33,6 +35,7 @@ Result<void> follow_both(Session& session, api::Client& client, const std::strin
     said = true;
   };
   LOAM_CHECK(client.watch(id, options, events));
+  if (const std::string words = missing.words(id); !words.empty()) session.say(words);
   return {};
 }
 
@@ -60,6 +63,22 @@ Result<int> print_json(Session& session, api::Client& client, const std::string&
 
 }  // namespace
 
+void RotatedAway::see(const api::LogChunk& chunk) {
+  Stream& stream = streams_[chunk.stream];
+  if (chunk.truncated && chunk.offset > stream.next) stream.missing += chunk.offset - stream.next;
+  stream.next = chunk.next_offset;
+}
+
+std::string RotatedAway::words(const std::string& task) const {
+  std::string text;
+  for (const auto& [name, stream] : streams_) {
+    if (stream.missing == 0) continue;
+    text += (text.empty() ? "" : "; ") + std::to_string(stream.missing) + " bytes of " + name;
+  }
+  return text.empty() ? text
+                      : text + " of " + task + " were rotated away before they could be read";
+}
+
 Result<int> run_logs(Session& session, const Arguments& arguments) {
   const std::string id = arguments.operand(0);
   const std::string one = arguments.text("stream");
@@ -73,8 +92,11 @@ Result<int> run_logs(Session& session, const Arguments& arguments) {
   LOAM_TRY(client, session.client());
   const std::vector<std::string> streams =
       one.empty() ? std::vector<std::string>{"stdout", "stderr"} : std::vector<std::string>{one};
+  RotatedAway missing;
+  bool any = false;
   const auto write = [&](const api::LogChunk& chunk) {
-    if (chunk.truncated) session.say("loam: earlier output was rotated away");
+    any = any || !chunk.bytes.empty();
+    missing.see(chunk);
     (chunk.stream == "stdout" ? session.out() : session.console().err) << chunk.bytes << std::flush;
   };
   if (session.json()) return print_json(session, *client, id, streams, offset);
@@ -91,6 +113,12 @@ Result<int> run_logs(Session& session, const Arguments& arguments) {
   }
   for (const std::string& stream : streams)
     LOAM_CHECK(print_stream(*client, id, stream, offset, write));
+  if (const std::string words = missing.words(id); !words.empty()) session.say(words);
+  if (any) return 0;
+  LOAM_TRY(task, client->task(id));
+  if (task.outcome == "refused" || task.outcome == "unable") {
+    session.say(id + " wrote nothing, for it never ran: " + printable(task.reason));
+  }
   return 0;
 }
 

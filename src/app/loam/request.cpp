@@ -17,6 +17,8 @@ namespace {
 
 using Kind = Option::Kind;
 
+constexpr const char* whole_device_text = "1";  // what a request that says nothing asks for
+
 // The parsers name the part that is off; `text` is what was typed.
 Error of_option(const std::string& option, const std::string& text, const Error& error) {
   const bool named = error.message.find(text) != std::string::npos;
@@ -152,10 +154,33 @@ Result<void> take_resources(const Arguments& arguments, api::TaskRequest& reques
   if (request.ce && request.share)
     return invalid("both --ce " + *request.ce + " and --share " + *request.share + " are asked for",
                    "use --ce for compute, or --share for a part of one device");
-  if (!request.ce && !request.share)
-    return invalid("neither --ce nor --share is given",
-                   "say how much: --ce 25 for compute, or --share 0.3 of a device");
+  if (!request.ce && !request.share) request.share = whole_device_text;
   return {};
+}
+
+// A program of the folder one is in, or below it, needs that folder, which no task sees by itself.
+// What it writes there stays.
+void take_own_folder(api::TaskRequest& request) {
+  if (request.command.empty() || !request.mounts.empty() || !request.working_directory.empty())
+    return;
+  namespace fs = std::filesystem;
+  std::error_code fault;
+  const fs::path here = fs::current_path(fault);
+  if (fault || here == "/") return;
+  const auto is_here = [&](const std::string& word) {
+    if (word.starts_with('/')) return false;
+    const fs::path path = fs::absolute(word, fault).lexically_normal();
+    const fs::path below = path.lexically_relative(here);
+    return !below.empty() && *below.begin() != ".." && fs::is_regular_file(path, fault);
+  };
+  const bool program_here =
+      request.command.front().find('/') != std::string::npos && is_here(request.command.front());
+  // python3 train.py
+  const bool script_here = request.command.size() > 1 && !request.command[1].starts_with('-') &&
+                           is_here(request.command[1]);
+  if (!program_here && !script_here) return;
+  request.mounts.push_back({here.string(), here.string(), false});
+  request.working_directory = here.string();
 }
 
 Result<void> take_times(const Arguments& arguments, api::TaskRequest& request) {
@@ -199,18 +224,28 @@ std::string slices_text(const api::QuoteView& quote) {
   return quote.devices > 1 ? std::to_string(quote.devices) + " × " : std::string();
 }
 
+std::string waits_text(const api::QuoteView& quote) {
+  if (!quote.room_by) return quote.waits_for;
+  return quote.waits_for + "; there is room by " + *quote.room_by +
+         " if what runs uses its whole time";
+}
+
 std::string when_it_starts(const api::QuoteView& quote) {
   return quote.starts_now ? "now" : "later";
 }
 
 // What the request left open and the quote or the shape of a request filled in.
-std::string defaults_of(const api::QuoteView& quote, const api::TaskRequest& asked) {
+std::string defaults_of(const api::QuoteView& quote, const Arguments& arguments,
+                        const api::TaskRequest& asked) {
   std::string text;
   const auto add = [&](bool given, const std::string& words) {
     if (!given && !words.empty()) text += (text.empty() ? "" : ", ") + words;
   };
   const api::TaskRequest plain;
   add(!asked.tenant.empty(), "tenant " + quote.tenant);
+  add(arguments.has("ce") || arguments.has("share") || arguments.has("file"),
+      "share 1: a whole device");
+  add(!has_own_folder(arguments, asked), "the folder you are in, writable");
   add(asked.time.has_value(), "time " + human_duration(quote.limit_ms));
   add(asked.memory.has_value(), "memory " + memory_text(quote.memory_mib));
   add(asked.cpu.has_value(), "cpu 1");
@@ -226,11 +261,15 @@ std::string defaults_of(const api::QuoteView& quote, const api::TaskRequest& ask
 
 }  // namespace
 
+bool has_own_folder(const Arguments& arguments, const api::TaskRequest& request) {
+  return !request.mounts.empty() && !arguments.has("mount") && !arguments.has("file");
+}
+
 std::vector<OptionGroup> request_options() {
   return {
       {"How much",
        {{"--ce", "CE", "compute in CE; 100 CE = one A100-SXM-80GB"},
-        {"--share", "PART", "a part of one device instead: above 0, at most 1"},
+        {"--share", "PART", "a part of one device instead: above 0, at most 1; default: 1"},
         {"--memory", "SIZE", "device memory, such as 10GiB; default: in proportion to the share"},
         {"--time", "LENGTH", "longest run time, such as 2h or 90m; default: 1h"},
         {"--expect", "LENGTH", "run time thought likely, for the quote; default: the longest"},
@@ -276,7 +315,9 @@ std::vector<OptionGroup> request_options() {
       {"The process",
        {{"--name", "NAME", "a name for the task"},
         {"--env", "NAME=VALUE", "an environment variable; NAME alone passes it on", Kind::list},
-        {"--workdir", "PATH", "the folder to start in; default: an empty one of its own",
+        {"--workdir", "PATH",
+         "the folder to start in; default: an empty one, or the one you are in if the program is "
+         "in it",
          Kind::value, "@path"},
         {"--mount", "SRC:DST[:rw]", "a folder of the node, read-only unless rw", Kind::list,
          "@path"},
@@ -326,11 +367,13 @@ Result<api::TaskRequest> request_of(const Session& session, const Arguments& arg
     if (!port) return of_option("port", text, port.error());
     request.ports.push_back(*port);
   }
+  take_own_folder(request);
   tag_by_job(session, request);
   return request;
 }
 
-std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& asked, bool colour) {
+std::string quote_text(const api::QuoteView& quote, const Arguments& arguments,
+                       const api::TaskRequest& asked, bool colour) {
   const auto money = [&](const std::string& amount) {
     return money_short(amount, quote.currency) + " " + quote.currency;
   };
@@ -362,14 +405,14 @@ std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& aske
       line("at most   ", numbers[1],
            "for " + human_duration(quote.limit_ms) + "; set aside first, what is left comes back") +
       line("starts    ", numbers[2],
-           quote.starts_now ? "on " + where : "waits: " + quote.waits_for);
+           quote.starts_now ? "on " + where : "waits: " + waits_text(quote));
   text += "\n" + facts_text({{"gets", slices_text(quote) + percent(quote.share) + " of " + where +
                                           ", " + memory_text(quote.memory_mib) +
                                           " of device memory = " + quote.ce + " CE"},
                              {"billed", quote.billable_ce + " CE: the greater of the CE and " +
                                             quote.ce_per_gibibyte + " CE for each GiB"},
                              {"rule", quote.rule},
-                             {"filled in", defaults_of(quote, asked)}},
+                             {"filled in", defaults_of(quote, arguments, asked)}},
                             colour);
   if (!asked.memory && quote.billable_ce != quote.ce)
     text += "\nThe memory decides this price; --memory asks for less of it.\n";
@@ -381,7 +424,7 @@ std::string quote_line(const api::QuoteView& quote) {
          " per hour, at most " + money_most(quote.at_most, quote.currency) + " " + quote.currency +
          " in " + human_duration(quote.limit_ms) + ", " +
          (quote.starts_now ? "starts now on " + printable(quote.device)
-                           : "waits: " + printable(quote.waits_for)) +
+                           : "waits: " + printable(waits_text(quote))) +
          " (" + slices_text(quote) + percent(quote.share) + ", " + memory_text(quote.memory_mib) +
          ")";
 }

@@ -18,7 +18,10 @@ Result<api::TaskRequest> request_of(const Session& session, const Arguments& arg
 
 // A quote in three numbers a person understands, what would be given, and the defaults that were
 // filled in.
-std::string quote_text(const api::QuoteView& quote, const api::TaskRequest& asked, bool colour);
+std::string quote_text(const api::QuoteView& quote, const Arguments& arguments,
+                       const api::TaskRequest& asked, bool colour);
+// Whether the folder that one is in is mounted because the program is in it.
+bool has_own_folder(const Arguments& arguments, const api::TaskRequest& request);
 // The same in one line.
 std::string quote_line(const api::QuoteView& quote);
 

@@ -1,4 +1,8 @@
 // quote, run, submit.
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "app/loam/commands.hpp"
 #include "app/loam/follow.hpp"
 #include "app/loam/hints.hpp"
@@ -15,9 +19,18 @@ Result<int> run_quote(Session& session, const Arguments& arguments) {
   LOAM_TRY(client, session.client());
   LOAM_TRY(quote, client->quote(request));
   if (session.json()) return session.print_json(quote);
-  session.out() << quote_text(quote, request, session.console().colour);
+  session.out() << quote_text(quote, arguments, request, session.console().colour);
   LOAM_CHECK(say_hint(session, *client, request));
   return 0;
+}
+
+// Whether somebody pipes data in, or a file that is not empty.
+bool stdin_has_data() {
+  struct stat file {};
+  if (::fstat(STDIN_FILENO, &file) != 0) return false;
+  if (S_ISREG(file.st_mode)) return file.st_size > 0;
+  int bytes = 0;
+  return S_ISFIFO(file.st_mode) && ::ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
 Result<api::TaskRequest> request_with_command(const Session& session, const Arguments& arguments) {
@@ -33,9 +46,15 @@ Result<int> run_run(Session& session, const Arguments& arguments) {
   LOAM_TRY(quote, client->quote(request));
   session.say(quote_line(quote));
   LOAM_CHECK(say_hint(session, *client, request));
+  if (has_own_folder(arguments, request)) {
+    session.say("it runs in " + printable(request.working_directory) +
+                ", where it may write; --mount and --workdir give it another folder");
+  }
+  if (stdin_has_data())
+    session.say("the standard input is not passed on: the task's is empty; give it a file");
   LOAM_TRY(task, client->submit(request));
-  session.say(task.id + " submitted" +
-              (quote.starts_now ? std::string() : "; it waits: " + printable(quote.waits_for)));
+  const bool waits = task.state == "waiting" && !task.reason.empty();
+  session.say(task.id + " submitted" + (waits ? "; it waits: " + printable(task.reason) : ""));
   return follow(session, task);
 }
 

@@ -70,7 +70,8 @@ Result<Asked> asked_by(const Arguments& arguments) {
   if (asked.seeds.empty()) asked.seeds = {1};
   LOAM_TRY(factors, factors_of(arguments.text("limit-factor")));
   asked.factors = factors;
-  LOAM_TRY(jobs, sim::read_jobs(arguments.text("tasks")));
+  asked.setting.trace = arguments.text("tasks");
+  LOAM_TRY(jobs, sim::read_jobs(asked.setting.trace));
   asked.jobs = std::move(jobs);
   asked.states_limits =
       arguments.has("limit-factor") ||

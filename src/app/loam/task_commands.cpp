@@ -59,7 +59,11 @@ Result<int> run_ps(Session& session, const Arguments& arguments) {
   LOAM_TRY(page, client->tasks(query));
   if (session.json()) return session.print_json(page);
   if (page.tasks.empty()) {
-    session.say(all ? "no tasks" : "no live tasks; those that have finished: loam ps --all");
+    std::string which;
+    if (!query.name.empty()) which += " of the name '" + printable(query.name) + "'";
+    if (arguments.has("state")) which += " in the state '" + printable(query.state) + "'";
+    session.say(all || !which.empty() ? "no tasks" + which
+                                      : "no live tasks; those that have finished: loam ps --all");
     return 0;
   }
   Table table = task_table();

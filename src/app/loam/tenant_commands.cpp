@@ -57,6 +57,7 @@ template <class Request>
 void take_shared(const Arguments& arguments, Request& request) {
   take(arguments, "quota-devices", request.quota_devices);
   take(arguments, "quota-time", request.quota_longest);
+  take(arguments, "quota-ce-hours", request.quota_ce_hours);
   take(arguments, "cohort", request.cohort);
   take(arguments, "borrow", request.borrow_percent);
   take(arguments, "lend", request.lend_percent);
@@ -82,6 +83,7 @@ std::string quota_text(const api::TenantView& tenant) {
   if (tenant.quota_queued) add(std::to_string(*tenant.quota_queued) + " waiting");
   if (tenant.quota_devices) add(*tenant.quota_devices + " devices");
   if (tenant.quota_longest) add("at most " + *tenant.quota_longest + " a task");
+  if (tenant.quota_ce_hours) add(*tenant.quota_ce_hours + " CE-hours a month");
   if (tenant.cohort) add("in cohort " + *tenant.cohort);
   if (tenant.borrow_percent) add("borrows at most " + *tenant.borrow_percent + " %");
   if (tenant.lend_percent) add("lends at most " + *tenant.lend_percent + " %");
@@ -224,6 +226,7 @@ std::vector<Option> terms() {
           {"--quota-queued", "N", "tasks waiting at once"},
           {"--quota-devices", "N", "devices held by running tasks at once, such as 2.5"},
           {"--quota-time", "DURATION", "the longest time limit of a task"},
+          {"--quota-ce-hours", "N", "CE-hours of a calendar month, UTC; none: no limit"},
           {"--cohort", "NAME", "its idle quota is for the others of it, and theirs for it"},
           {"--borrow", "PERCENT", "beyond its quota, of it; none: whatever idles in the cohort"},
           {"--lend", "PERCENT", "of its quota; none: all that idles"},

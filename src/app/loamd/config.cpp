@@ -10,6 +10,7 @@
 #include <map>
 #include <sstream>
 
+#include "domain/enumerators.hpp"
 #include "domain/tenant.hpp"
 #include "engine/scheduling.hpp"
 
@@ -179,11 +180,17 @@ Result<void> read_queue(const toml::table& table, const std::string& origin,
   Section section(table, "queue.", origin);
   QueueSettings queue;
   std::int64_t preemptions = -1;
+  std::vector<std::string> work_classes;
+  queue.work_classes = {WorkClass::general};
   section.text("name", queue.name);
   section.text("discipline", queue.discipline);
   section.number("rank", queue.rank, -many, many);
   section.number("weight", queue.weight, 1, many);
   section.texts("barred_environments", queue.barred_environments);
+  section.texts("device_types", queue.device_types);
+  section.text("region", queue.region);
+  section.texts("labels", queue.labels);
+  section.texts("work_classes", work_classes);
   optional_duration(section, "safe", queue.safe);
   section.number("preemptions", preemptions, 0, many);
   if (preemptions >= 0) queue.preemptions = preemptions;
@@ -191,6 +198,16 @@ Result<void> read_queue(const toml::table& table, const std::string& origin,
   optional_duration(section, "ageing", queue.ageing);
   optional_duration(section, "overdue", queue.overdue);
   LOAM_CHECK(section.finish());
+  if (!work_classes.empty()) queue.work_classes.clear();
+  for (const std::string& name : work_classes) {
+    const Result<WorkClass> known = parse_enumerator<WorkClass>(name);
+    if (!known) {
+      return Error{ErrorKind::invalid_argument,
+                   origin + ": queue.work_classes: " + known.error().message,
+                   known.error().next_step};
+    }
+    queue.work_classes.push_back(*known);
+  }
   queues.push_back(std::move(queue));
   return {};
 }
@@ -202,7 +219,17 @@ Result<void> read_class(const toml::table& table, const std::string& origin,
   section.text("name", known.name);
   section.number("level", known.level, -1000, 1000);
   optional_duration(section, "wait", known.wait);
+  std::vector<std::string> late;
+  section.texts("late", late);
   LOAM_CHECK(section.finish());
+  for (const std::string& text : late) {
+    Result<LateStep> step = parse_late_step(text);
+    if (!step) {
+      return Error{ErrorKind::invalid_argument, origin + ": class.late: " + step.error().message,
+                   step.error().next_step};
+    }
+    known.late.push_back(std::move(*step));
+  }
   classes.push_back(std::move(known));
   return {};
 }
@@ -229,6 +256,7 @@ void read_scheduling(Section& top, const std::string& origin, SchedulingSettings
     return read_weight(table, origin, settings.weights);
   });
   top.duration("share_half_life", settings.share_half_life);
+  top.text("placement", settings.placement);
   if (!queues.empty()) settings.queues = std::move(queues);
   if (!classes.empty()) settings.classes = std::move(classes);
 }
@@ -269,6 +297,8 @@ Config default_config() {
   config.catalog =
       first_there({here / "../share/loam/catalog.toml", here / "../../share/catalog.toml"});
   config.node_name = host_name();
+  // Who says what a program does sets its price; so the operator says which classes are sold.
+  config.scheduling.queues.front().work_classes = {WorkClass::general};
   return config;
 }
 

@@ -1,6 +1,7 @@
 // The settings in force, as the settings file would say them.
 #include <toml++/toml.h>
 
+#include <boost/describe/enum_to_string.hpp>
 #include <sstream>
 
 #include "app/loamd/config.hpp"
@@ -14,6 +15,13 @@ toml::array list_of(const std::vector<std::string>& words) {
   return list;
 }
 
+toml::array list_of(const std::vector<WorkClass>& classes) {
+  toml::array list;
+  for (const WorkClass known : classes)
+    list.push_back(std::string(boost::describe::enum_to_string(known, "general")));
+  return list;
+}
+
 void put(toml::table& table, const char* key, const std::optional<Duration>& length) {
   if (length) table.insert(key, to_text(*length));
 }
@@ -23,7 +31,11 @@ toml::table table_of(const QueueSettings& queue) {
                     {"discipline", queue.discipline},
                     {"rank", queue.rank},
                     {"weight", queue.weight},
-                    {"barred_environments", list_of(queue.barred_environments)}};
+                    {"barred_environments", list_of(queue.barred_environments)},
+                    {"device_types", list_of(queue.device_types)},
+                    {"region", queue.region},
+                    {"labels", list_of(queue.labels)},
+                    {"work_classes", list_of(queue.work_classes)}};
   put(table, "safe", queue.safe);
   if (queue.preemptions) table.insert("preemptions", *queue.preemptions);
   put(table, "preemption_window", queue.preemption_window);
@@ -35,6 +47,11 @@ toml::table table_of(const QueueSettings& queue) {
 toml::table table_of(const ServiceClass& known) {
   toml::table table{{"name", known.name}, {"level", known.level}};
   put(table, "wait", known.wait);
+  if (!known.late.empty()) {
+    std::vector<std::string> late;
+    for (const LateStep& step : known.late) late.push_back(to_text(step));
+    table.insert("late", list_of(late));
+  }
   return table;
 }
 
@@ -83,7 +100,8 @@ std::string to_toml(const Config& config) {
                    {"spill_memory", config.spill_memory},
                    {"when_idle", config.when_idle},
                    {"snapshot_every", config.snapshot_every},
-                   {"share_half_life", to_text(config.scheduling.share_half_life)}};
+                   {"share_half_life", to_text(config.scheduling.share_half_life)},
+                   {"placement", config.scheduling.placement}};
   root.insert("socket_mode", config.socket_mode);
   root.get_as<std::int64_t>("socket_mode")->flags(toml::value_flags::format_as_octal);
   put_tables(root, "queue", config.scheduling.queues);

@@ -14,6 +14,7 @@
 #include "app/loamd/daemon_backend.hpp"
 #include "app/loamd/notifier.hpp"
 #include "billing/budgets.hpp"
+#include "engine/queries.hpp"
 #include "http/server.hpp"
 #include "node/device/probe.hpp"
 
@@ -133,6 +134,23 @@ void wait_for_signal(const sigset_t& signals, DaemonBackend& backend) {
   }
 }
 
+// What people asked to be told of: budgets, and waits that are too long.
+void tell_channels(Notifier& notifier, const Config& config, const Record& record) {
+  if (const auto* noticed = std::get_if<BudgetNoticed>(&record.event)) {
+    const BudgetNotice& notice = noticed->notice;
+    spdlog::info("budget {}: {}", notice.budget, notice.words);
+    notifier.send("budget " + notice.budget + ": " + billing::name_of(notice.kind),
+                  billing::to_json(notice), notice.channels);
+  }
+  if (const auto* late = std::get_if<TaskLate>(&record.event)) {
+    const std::string words = engine::words_of(*late);
+    spdlog::warn("{}", words);
+    std::vector<std::string> channels;  // all there are: no budget names them
+    for (const std::string& program : config.notify) channels.push_back("command:" + program);
+    notifier.send("wait of " + late->task.text(), engine::to_json(*late, record.at), channels);
+  }
+}
+
 Result<void> serve(const Options& options, const std::string& program) {
   const Config& config = options.config;
   const sigset_t signals = block_signals();
@@ -161,12 +179,7 @@ Result<void> serve(const Options& options, const std::string& program) {
   });
   loop.on_record([&](const Record& record) {
     api.on_record(record);
-    if (const auto* noticed = std::get_if<BudgetNoticed>(&record.event)) {
-      const BudgetNotice& notice = noticed->notice;
-      spdlog::info("budget {}: {}", notice.budget, notice.words);
-      notifier.send("budget " + notice.budget + ": " + billing::name_of(notice.kind),
-                    billing::to_json(notice), notice.channels);
-    }
+    tell_channels(notifier, config, record);
   });
   loop.after_batch([&](const engine::State& state) { snapshots.consider(state); });
 
@@ -260,6 +273,10 @@ int run(int argc, char** argv) {
   }
   set_up_log(options.config.log_level);
   umask(022);
+  // PoCL shows no device where it has no place for what it compiles: a service may have no home.
+  // What is set stands.
+  const std::string kernels = options.config.data_dir + "/cache/pocl";
+  ::setenv("POCL_CACHE_DIR", kernels.c_str(), 0);
   std::error_code fault;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", fault).string();
   if (const auto served = serve(options, program); !served) return fail(served.error());

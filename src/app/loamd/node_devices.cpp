@@ -12,6 +12,8 @@
 
 #include "node/device/probe.hpp"
 #include "node/keeper/slice_page.hpp"
+#include "node/launch/attempt_files.hpp"
+#include "node/launch/sandbox.hpp"
 
 namespace loam::daemon {
 namespace {
@@ -138,6 +140,17 @@ Result<void> NodeDevices::attach(const node::FoundDevice& device) {
   }
   const auto worth = node::worth_of(device, catalog_, calibration_of(device.uuid));
   if (!worth) {
+    if (const auto known = known_facts(device.uuid)) {
+      // After a restore, say: it sells on as it did.
+      const std::string note = "sells by " + to_text(known->factors.general) +
+                               " CE, as measured before; measure it anew with: loam device "
+                               "calibrate " +
+                               device.uuid;
+      spdlog::warn("device {} ({}) {}", device.uuid, device.name, note);
+      const std::lock_guard lock(mutex_);
+      notes_[device.uuid] = note;
+      return {};
+    }
     refuse(to_text(worth.error()));
     return {};
   }
@@ -179,6 +192,12 @@ Result<void> NodeDevices::attach(const node::FoundDevice& device) {
   return {};
 }
 
+bool NodeDevices::keeps_apart() const {
+  if (config_.guard.empty() || config_.sandbox == "none") return false;
+  const std::string cache = config_.data_dir + "/attempts/" + node::attempt_files::sandbox_probe;
+  return node::probe_sandbox(cache).works;
+}
+
 Result<void> NodeDevices::discover() {
   LOAM_TRY(finding, node::probe_find(program_));
   for (const node::DiscoveryNote& note : finding.notes) {
@@ -188,8 +207,10 @@ Result<void> NodeDevices::discover() {
   }
   keep(finding);
   LOAM_CHECK(ask(loop_, AttachNode{config_.node_name, config_.region, lendable_cpu(config_),
-                                   host_memory(), config_.labels}));
+                                   host_memory(), config_.labels, keeps_apart()}));
   for (const node::FoundDevice& device : finding.devices) LOAM_CHECK(attach(device));
+  if (finding.devices.empty())
+    spdlog::warn("no device was found; what was looked at shows: loam device discover");
   return {};
 }
 

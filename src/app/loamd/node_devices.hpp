@@ -44,6 +44,8 @@ class NodeDevices {
  private:
   Result<void> attach(const node::FoundDevice& device);
   void keep(const node::Finding& finding);
+  // Whether tasks here run in a sandbox with the guard, as far as can be told before one starts.
+  bool keeps_apart() const;
   // As the engine has it; nothing where it is not attached.
   std::optional<DeviceFacts> known_facts(const std::string& uuid) const;
   std::string calibration_path(const std::string& uuid) const;

@@ -68,6 +68,19 @@ std::int64_t cpu_milli_of(const Slice& slice, ShareMode mode) {
   return cores * (mode == ShareMode::strict ? slice.share : whole_device).value;
 }
 
+// A CPU that is the device is shared by the guard's turns; what a program computes past the guard
+// is held to the same cores, and beside others counts by what it bought. An instance computes
+// without the guard: its share is its limit.
+void keep_to_cores(const Slice& slice, ShareMode mode, bool instance, node::LaunchOrder& order) {
+  if (order.cpu_weight_milli == 0) order.cpu_weight_milli = order.cpu_milli;
+  order.cpu_weight_milli += cpu_milli_of(slice, ShareMode::strict);
+  if (instance) {
+    order.cpu_milli = cpu_milli_of(slice, mode);
+  } else {
+    order.cpu_turns_milli += cpu_milli_of(slice, mode);
+  }
+}
+
 // Where to listen, for the program: "8080,8443".
 std::string ports_text(const std::vector<std::int64_t>& ports) {
   std::string text;
@@ -241,10 +254,7 @@ Result<std::vector<node::SliceLimits>> NodeExecutor::limits_of(
                    "no driver shows the device " + wanted.uuid + " any more",
                    "look again with: loam device discover"};
     }
-    // A CPU that is the device is shared by the guard's turns; a second limit on the same cores
-    // would cut what was bought. What computes without the guard has its share as that limit.
-    if (handle->is_cpu)
-      order.cpu_milli = wanted.instance ? cpu_milli_of(wanted.slice, wanted.mode) : 0;
+    if (handle->is_cpu) keep_to_cores(wanted.slice, wanted.mode, wanted.instance, order);
     // The driver then numbers the slice's devices from 0; others the guard refuses anyway.
     if (!handle->cuda_name.empty()) {
       std::string& visible = order.environment["CUDA_VISIBLE_DEVICES"];
@@ -410,7 +420,10 @@ void NodeExecutor::report_end(const node::AttemptReport& report, LeaseId lease, 
   ended.lease = lease;
   ended.epoch = epoch;
   ended.end = AttemptEnd::exited;
-  if (status.phase == node::Phase::refused) ended.end = AttemptEnd::refused;
+  if (status.phase == node::Phase::refused) {
+    const bool unable = status.outcome == node::Outcome::unable;
+    ended.end = unable ? AttemptEnd::unable : AttemptEnd::refused;
+  }
   if (status.phase == node::Phase::lost) ended.end = AttemptEnd::lost;
   if (!status.notices.empty() && status.notices.front().action == node::notice_limit)
     ended.end = AttemptEnd::limit;

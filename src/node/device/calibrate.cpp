@@ -162,6 +162,20 @@ Result<Figure> rate_of(CalibrateSession& session, const Plan& plan, double amoun
   return figure_of(std::move(rates));
 }
 
+// As rate_of, again where something else was using the device, and then the steadiest of three.
+template <class Work>
+Result<Figure> steady_rate_of(CalibrateSession& session, const Plan& plan, double amount,
+                              Work work) {
+  constexpr int rounds_max = 3;
+  Figure steadiest;
+  for (int round = 0; round < rounds_max; ++round) {
+    LOAM_TRY(figure, rate_of(session, plan, amount, work));
+    if (round == 0 || figure.spread_percent() < steadiest.spread_percent()) steadiest = figure;
+    if (steadiest.spread_percent() <= spread_percent_max) break;
+  }
+  return steadiest;
+}
+
 // ---- the matrix product ----
 
 struct ProductShape {
@@ -265,8 +279,8 @@ Result<void> measure_product(CalibrateSession& session, const Plan& plan, Produc
                              Calibration& result) {
   Product product(session, shape);
   LOAM_CHECK(settle_size(product, session, plan));
-  LOAM_TRY(rate,
-           rate_of(session, plan, product.operations() / 1e12, [&] { return product.run(); }));
+  LOAM_TRY(rate, steady_rate_of(session, plan, product.operations() / 1e12,
+                                [&] { return product.run(); }));
   result.gemm_tflops = rate;
   result.matrix_size = product.size();
   return {};
@@ -286,8 +300,8 @@ Result<void> measure_bandwidth(CalibrateSession& session, const Plan& plan, Cali
   }
   LOAM_CHECK(session.set(triad, 3, 0.5F));
   const std::size_t items = plan.stream_bytes / 16;
-  LOAM_TRY(rate, rate_of(session, plan, 3 * static_cast<double>(plan.stream_bytes) / 1e9,
-                         [&] { return session.enqueue(triad, {items}, {}); }));
+  LOAM_TRY(rate, steady_rate_of(session, plan, 3 * static_cast<double>(plan.stream_bytes) / 1e9,
+                                [&] { return session.enqueue(triad, {items}, {}); }));
   result.bandwidth_gb_s = rate;
   return {};
 }

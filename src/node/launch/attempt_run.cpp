@@ -43,7 +43,11 @@ bool AttemptRun::run() {
   status_.launcher_start_ticks = process_start_ticks(::getpid()).value_or(0);
   const Result<void> prepared = prepare();
   if (!prepared.ok()) {
-    if (status_.phase != Phase::refused) refuse(126, to_text(prepared.error()));
+    // What was ordered cannot be had here or anywhere; else this node lacks something just now.
+    const ErrorKind kind = prepared.error().kind;
+    const std::string why = to_text(prepared.error());
+    const bool ordered = kind == ErrorKind::unsupported || kind == ErrorKind::invalid_argument;
+    if (status_.phase != Phase::refused) ordered ? refuse(126, why) : refuse_as_unable(why);
   } else {
     write_status(Durable::no);
     loop();
@@ -368,6 +372,11 @@ void AttemptRun::refuse(int exit_code, std::string detail) {
   status_.detail = std::move(detail);
 }
 
+void AttemptRun::refuse_as_unable(std::string detail) {
+  refuse(126, std::move(detail));
+  status_.outcome = Outcome::unable;
+}
+
 // Says in words why the program did not start.
 void AttemptRun::refuse_after_inside() {
   const std::string& program = order_.argv.front();
@@ -387,7 +396,7 @@ void AttemptRun::refuse_after_inside() {
     case InsideReport::at_directory:
       return refuse(126, "the working directory " + work_ + " cannot be entered: " + error);
     case InsideReport::at_fork:
-      return refuse(126, "no process could be made for " + program + ": " + error);
+      return refuse_as_unable("no process could be made for " + program + ": " + error);
     case InsideReport::at_lookup:
       if (not_started_->value == ENOENT) {
         return refuse(127, "program not found: `" + program + "` is in no directory of PATH");

@@ -74,6 +74,7 @@ class AttemptRun {
   void note_usage();
 
   void refuse(int exit_code, std::string detail);
+  void refuse_as_unable(std::string detail);
   void refuse_after_inside();
   void conclude();
   void settle_outcome();

@@ -205,7 +205,9 @@ Result<void> AttemptRun::prepare_directories() {
 
 void AttemptRun::make_groups() {
   CgroupLimits limits;
-  limits.cpu_milli = order_.cpu_milli;
+  limits.cpu_milli = order_.cpu_milli + order_.cpu_turns_milli;
+  limits.cpu_in_turns = order_.cpu_turns_milli > 0;
+  limits.cpu_weight_milli = order_.cpu_weight_milli;
   limits.memory_bytes = order_.host_memory_mib << 20;
   limits.pids_max = order_.pids_max > 0 ? order_.pids_max + own_processes : 0;
   cgroup_ = AttemptCgroup::make(read_cgroup_mounts(), cgroup_name(path_), limits);

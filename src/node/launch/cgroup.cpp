@@ -19,7 +19,9 @@ namespace loam::node {
 
 namespace {
 
-constexpr std::int64_t cpu_period_us = 100'000;   // the kernel's default scheduling period
+constexpr std::int64_t cpu_period_us = 100'000;  // the kernel's default scheduling period
+constexpr std::int64_t cpu_turns_period_us =
+    250'000;  // several turns, and no long wait where it is used up
 constexpr std::int64_t cpu_quota_us_min = 1'000;  // the kernel refuses less
 
 int write_value(const std::string& path, std::string_view value) {
@@ -28,8 +30,21 @@ int write_value(const std::string& path, std::string_view value) {
   return write_all(file.get(), value) ? 0 : errno;
 }
 
-std::int64_t quota_us(std::int64_t cpu_milli) {
-  return std::max(cpu_quota_us_min, cpu_milli * cpu_period_us / 1000);
+std::int64_t period_us(const CgroupLimits& limits) {
+  return limits.cpu_in_turns ? cpu_turns_period_us : cpu_period_us;
+}
+
+std::int64_t quota_us(const CgroupLimits& limits) {
+  return std::max(cpu_quota_us_min, limits.cpu_milli * period_us(limits) / 1000);
+}
+
+// A CPU's worth of weight: 1024 in v1, 100 in v2, as any other group has.
+std::string weight_v1(std::int64_t milli) {
+  return std::to_string(std::clamp<std::int64_t>(milli * 1024 / 1000, 2, 262'144));
+}
+
+std::string weight_v2(std::int64_t milli) {
+  return std::to_string(std::clamp<std::int64_t>(milli / 10, 1, 10'000));
 }
 
 // The value of "name number" in a file of such lines.
@@ -177,9 +192,11 @@ void AttemptCgroup::limit_cpu(bool limited) const {
 void AttemptCgroup::limit_v2(const CgroupLimits& limits) {
   if (v2_.empty()) return;
   if (limits.cpu_milli > 0) {
-    const std::string period = " " + std::to_string(cpu_period_us);
-    try_cpu(v2_ + "/cpu.max", std::to_string(quota_us(limits.cpu_milli)) + period, "max" + period,
+    const std::string period = " " + std::to_string(period_us(limits));
+    try_cpu(v2_ + "/cpu.max", std::to_string(quota_us(limits)) + period, "max" + period,
             LimitBy::cgroup_v2);
+    if (limits.cpu_weight_milli > 0)
+      write_value(v2_ + "/cpu.weight", weight_v2(limits.cpu_weight_milli));
   }
   if (limits.memory_bytes > 0 &&
       write_value(v2_ + "/memory.max", std::to_string(limits.memory_bytes)) == 0) {
@@ -197,9 +214,11 @@ void AttemptCgroup::limit_v1(const CgroupMounts& mounts, const std::string& name
   if (cpu_ == LimitBy::nothing) {
     const std::string group = make_group(mounts.cpu_v1, mounts.cpu_own, name);
     if (!group.empty() &&
-        write_value(group + "/cpu.cfs_period_us", std::to_string(cpu_period_us)) == 0) {
-      try_cpu(group + "/cpu.cfs_quota_us", std::to_string(quota_us(limits.cpu_milli)), "-1",
+        write_value(group + "/cpu.cfs_period_us", std::to_string(period_us(limits))) == 0) {
+      try_cpu(group + "/cpu.cfs_quota_us", std::to_string(quota_us(limits)), "-1",
               LimitBy::cgroup_v1);
+      if (limits.cpu_weight_milli > 0)
+        write_value(group + "/cpu.shares", weight_v1(limits.cpu_weight_milli));
     }
   }
   // Also without a limit: it tells the peak.

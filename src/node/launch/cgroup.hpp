@@ -35,6 +35,9 @@ struct CgroupLimits {
   std::int64_t cpu_milli = 0;  // 0: no limit
   std::int64_t memory_bytes = 0;
   std::int64_t pids_max = 0;
+  // The CPU comes in turns: its limit is kept over several turns, so that none is cut.
+  bool cpu_in_turns = false;
+  std::int64_t cpu_weight_milli = 0;  // a CPU's worth is 1000; 0: as any group has
 };
 
 struct CgroupUsage {

@@ -131,6 +131,8 @@ Result<void> check(const LaunchOrder& order) {
     return bad("rank", "is not below `size`", std::to_string(order.rank));
   }
   LOAM_CHECK(check_range("cpu_milli", order.cpu_milli, 0, 1'000'000'000));
+  LOAM_CHECK(check_range("cpu_turns_milli", order.cpu_turns_milli, 0, 1'000'000'000));
+  LOAM_CHECK(check_range("cpu_weight_milli", order.cpu_weight_milli, 0, 1'000'000'000));
   LOAM_CHECK(check_range("host_memory_mib", order.host_memory_mib, 0, std::int64_t{1} << 40));
   LOAM_CHECK(check_range("pids_max", order.pids_max, 0, 1 << 22));  // the kernel's own ceiling
   LOAM_CHECK(
@@ -169,6 +171,8 @@ std::string to_json(const LaunchOrder& order) {
   root["read_only"] = json::value_from(order.read_only);
   root["visible"] = json::value_from(order.visible);
   root["cpu_milli"] = order.cpu_milli;
+  root["cpu_turns_milli"] = order.cpu_turns_milli;
+  root["cpu_weight_milli"] = order.cpu_weight_milli;
   root["host_memory_mib"] = order.host_memory_mib;
   root["pids_max"] = order.pids_max;
   root["log_segment_bytes"] = order.log_segment_bytes;
@@ -206,6 +210,8 @@ Result<LaunchOrder> parse_launch_order(std::string_view text) {
   fields.read("read_only", order.read_only);
   fields.read("visible", order.visible);
   fields.read("cpu_milli", order.cpu_milli, 0, int64_max);
+  fields.read("cpu_turns_milli", order.cpu_turns_milli, 0, int64_max);
+  fields.read("cpu_weight_milli", order.cpu_weight_milli, 0, int64_max);
   fields.read("host_memory_mib", order.host_memory_mib, 0, int64_max);
   fields.read("pids_max", order.pids_max, 0, int64_max);
   fields.read("log_segment_bytes", order.log_segment_bytes, 0, int64_max);

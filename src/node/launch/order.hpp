@@ -54,6 +54,10 @@ struct LaunchOrder {
 
   // Limits; 0 is none.
   std::int64_t cpu_milli = 0;
+  // Where the device is the CPU: what it may use of it beside cpu_milli, in bursts as its turns
+  // come.
+  std::int64_t cpu_turns_milli = 0;
+  std::int64_t cpu_weight_milli = 0;  // against others that want the CPU at once; 0: like any group
   std::int64_t host_memory_mib = 0;
   std::int64_t pids_max = 4096;
 

@@ -19,6 +19,7 @@ constexpr Outcome outcomes[] = {Outcome::none,
                                 Outcome::killed,
                                 Outcome::out_of_memory,
                                 Outcome::refused,
+                                Outcome::unable,
                                 Outcome::launcher_lost};
 constexpr LimitBy limit_kinds[] = {LimitBy::not_asked, LimitBy::cgroup_v2, LimitBy::cgroup_v1,
                                    LimitBy::rlimit, LimitBy::nothing};
@@ -156,6 +157,8 @@ const char* name_of(Outcome outcome) noexcept {
       return "out_of_memory";
     case Outcome::refused:
       return "refused";
+    case Outcome::unable:
+      return "unable";
     case Outcome::launcher_lost:
       return "launcher_lost";
   }

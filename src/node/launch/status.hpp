@@ -36,7 +36,8 @@ enum class Outcome {
   killed_after_grace,  // after a stop, by SIGKILL
   killed,              // at once, on request
   out_of_memory,       // by the kernel, over the host memory limit
-  refused,             // never ran; `detail` says why
+  refused,             // never ran, and would nowhere; `detail` says why
+  unable,              // never ran, for this node lacked something: it may be tried again
   launcher_lost,       // the end is the last heartbeat
 };
 

@@ -72,13 +72,14 @@ std::string to_text(const Shortfall& s) {
       return "states no time limit, and at most " + to_text(Duration{s.most}) + " is allowed";
     case Shortfall::Kind::month:
       return "may use " + decimal_text(s.asked, 3) + " CE-hours with " + decimal_text(s.held, 3) +
-             " used of the month's " + decimal_text(s.most, 3);
+             " used or running of the month's " + decimal_text(s.most, 3);
   }
   return asks;
 }
 
-Quotas Quotas::on_top_of(const Quotas& base) {
+Quotas Quotas::on_top_of(const Quotas& base, Instant now) {
   Quotas scratch;
+  scratch.now_ = std::max(base.now_, now);
   scratch.base_ = &base;
   return scratch;
 }
@@ -135,9 +136,21 @@ void Quotas::set(TenantId tenant, QuotaSpec spec) {
   join(account, +1);
 }
 
-void Quotas::hold(TenantId tenant, const Amounts& amounts, std::int64_t sign) {
+namespace {
+
+// What a task may use; of one without a limit nobody knows: an hour of it.
+std::int64_t milli_ce_hours(const Amounts& amounts, std::optional<Duration> limit) {
+  const Int128 ms = limit.value_or(Duration{ms_per_hour}).ms;
+  return static_cast<std::int64_t>(ms * amounts[Dimension::ce] / ms_per_hour);
+}
+
+}  // namespace
+
+void Quotas::hold(TenantId tenant, const Amounts& amounts, std::optional<Duration> limit,
+                  std::int64_t sign) {
   Account& account = this->account(tenant);
   join(account, -1);
+  account.month_running += sign * milli_ce_hours(amounts, limit);
   for (std::size_t d = 0; d < dimensions; ++d) {
     account.held.values[d] += sign * amounts.values[d];
     LOAM_ASSERT(account.held.values[d] >= 0);
@@ -145,16 +158,24 @@ void Quotas::hold(TenantId tenant, const Amounts& amounts, std::int64_t sign) {
   join(account, +1);
 }
 
-void Quotas::charge(TenantId tenant, const Amounts& amounts) {
-  hold(tenant, amounts, +1);
+void Quotas::charge(TenantId tenant, const Amounts& amounts, std::optional<Duration> limit) {
+  hold(tenant, amounts, limit, +1);
 }
 
-void Quotas::release(TenantId tenant, const Amounts& amounts) {
-  hold(tenant, amounts, -1);
+void Quotas::release(TenantId tenant, const Amounts& amounts, std::optional<Duration> limit) {
+  hold(tenant, amounts, limit, -1);
 }
 
-void Quotas::set_month(TenantId tenant, std::int64_t milli_ce_hours) {
-  account(tenant).month_milli_ce_hours = milli_ce_hours;
+void Quotas::set_month(TenantId tenant, std::int64_t milli_ce_hours, Instant until) {
+  Account& account = this->account(tenant);
+  account.month_milli_ce_hours = milli_ce_hours;
+  account.month_until = until;
+}
+
+// Used, and what running tasks may yet use.
+std::int64_t Quotas::of_month(const Account& account) const {
+  const bool over = now_ >= account.month_until;
+  return (over ? 0 : account.month_milli_ce_hours) + account.month_running;
 }
 
 std::optional<Shortfall> Quotas::check_one(const Account& account, std::size_t d,
@@ -190,12 +211,9 @@ std::optional<Shortfall> Quotas::check(TenantId tenant, const Amounts& amounts,
       return Shortfall{Kind::longest, Dimension::tasks, limit->ms, 0, longest->ms};
   }
   if (const auto& most = account->spec.ce_hours_month) {
-    // What a task without a limit will use is unknown: an hour of it must be left.
-    const Int128 ms = limit.value_or(Duration{ms_per_hour}).ms;
-    const auto asked = static_cast<std::int64_t>(ms * amounts[Dimension::ce] / ms_per_hour);
-    if (account->month_milli_ce_hours + asked > *most) {
-      return Shortfall{Kind::month, Dimension::ce, asked, account->month_milli_ce_hours, *most};
-    }
+    const std::int64_t asked = milli_ce_hours(amounts, limit);
+    const std::int64_t used = of_month(*account);
+    if (used + asked > *most) return Shortfall{Kind::month, Dimension::ce, asked, used, *most};
   }
   for (std::size_t d = 0; d < dimensions; ++d) {
     if (auto shortfall = check_one(*account, d, amounts.values[d])) return shortfall;
@@ -213,6 +231,11 @@ std::optional<Shortfall> Quotas::never(TenantId tenant, const Amounts& amounts,
     return Shortfall{Kind::no_limit, Dimension::tasks, 0, 0, spec.longest->ms};
   if (spec.longest && *limit > *spec.longest)
     return Shortfall{Kind::longest, Dimension::tasks, limit->ms, 0, spec.longest->ms};
+  if (spec.ce_hours_month) {
+    const std::int64_t asked = milli_ce_hours(amounts, limit);
+    if (asked > *spec.ce_hours_month)
+      return Shortfall{Kind::month, Dimension::ce, asked, 0, *spec.ce_hours_month};
+  }
   for (std::size_t d = 0; d < dimensions; ++d) {
     if (amounts.values[d] == 0 || !spec.nominal[d]) continue;
     std::int64_t most = *spec.nominal[d];

@@ -53,18 +53,19 @@ class Quotas {
  public:
   Quotas() = default;
   // A scratch copy on top of `base`, which it must not outlive nor see change: only what is charged
-  // or released in it is copied.
-  static Quotas on_top_of(const Quotas& base);
+  // or released in it is copied. `now`: a month that is over by then counts for nothing.
+  static Quotas on_top_of(const Quotas& base, Instant now = {});
 
   // Replaces what was known; what the tenant holds is kept. O(members of its cohorts).
   void set(TenantId tenant, QuotaSpec spec);
 
   // What running tasks hold. release() requires that it was charged. O(log tenants).
-  void charge(TenantId tenant, const Amounts& amounts);
-  void release(TenantId tenant, const Amounts& amounts);
+  // What one may use until its `limit` counts against the month until it ends.
+  void charge(TenantId tenant, const Amounts& amounts, std::optional<Duration> limit = {});
+  void release(TenantId tenant, const Amounts& amounts, std::optional<Duration> limit = {});
 
-  // Milli-CE hours that the tenant has used of this month; a new month begins with 0.
-  void set_month(TenantId tenant, std::int64_t milli_ce_hours);
+  // Milli-CE hours that the tenant has used of the month that ends at `until`.
+  void set_month(TenantId tenant, std::int64_t milli_ce_hours, Instant until = Instant::never());
 
   // Why one more task that takes `amounts` for at most `limit` may not run now; nothing: it may.
   std::optional<Shortfall> check(TenantId tenant, const Amounts& amounts,
@@ -90,6 +91,8 @@ class Quotas {
     QuotaSpec spec;
     Amounts held;
     std::int64_t month_milli_ce_hours = 0;
+    Instant month_until = Instant::never();
+    std::int64_t month_running = 0;  // milli-CE hours that running tasks may use in all
   };
   struct Cohort {
     Amounts stock;  // that members lend in all
@@ -101,11 +104,14 @@ class Quotas {
   Account& account(TenantId tenant);
   static std::int64_t kept(const Account& account, std::size_t d);
   static std::int64_t taken(const Account& account, std::size_t d, std::int64_t held);
-  void hold(TenantId tenant, const Amounts& amounts, std::int64_t sign);
+  void hold(TenantId tenant, const Amounts& amounts, std::optional<Duration> limit,
+            std::int64_t sign);
+  std::int64_t of_month(const Account& account) const;
   void join(const Account& account, std::int64_t sign);
   std::optional<Shortfall> check_one(const Account& account, std::size_t d,
                                      std::int64_t amount) const;
 
+  Instant now_;
   const Quotas* base_ = nullptr;  // what is not in these tables; nullptr: there is no more
   std::map<TenantId, Account> accounts_;
   std::map<std::string, Cohort, std::less<>> cohorts_;

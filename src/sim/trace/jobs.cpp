@@ -79,7 +79,7 @@ Result<TraceJob> job_of(std::string_view line, const Columns& columns) {
                    std::to_string(columns.count_min) + " are needed");
   }
   TraceJob job;
-  LOAM_TRY(arrival, seconds_in(cells[columns.arrival], "arrival in seconds"));
+  LOAM_TRY(arrival, seconds_in(cells[columns.arrival], "time of arrival in seconds"));
   LOAM_TRY(length, seconds_in(cells[columns.length], "length in seconds"));
   LOAM_TRY(devices, parse_decimal(cells[columns.devices], 0, devices_max, "number of devices"));
   if (length.ms == 0) return invalid("the length is 0", "leave out what does not run");
@@ -117,6 +117,7 @@ Result<std::vector<TraceJob>> parse_jobs(std::string_view text, const std::strin
     if (!job) return at_line(name, number, job.error().message, job.error().next_step);
     if (jobs.size() == jobs_max)
       return at_line(name, number, "more than " + std::to_string(jobs_max) + " tasks");
+    job->line = number;
     jobs.push_back(*job);
   }
   if (jobs.empty()) return invalid(name + ": no tasks", "see docs/formats/job-trace.md");

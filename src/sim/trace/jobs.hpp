@@ -23,6 +23,7 @@ struct TraceJob {
   Duration length;
   std::int64_t devices = 1;
   std::optional<Duration> limit;  // as its owner stated it
+  std::size_t line = 0;           // of the file, from 1
 };
 
 // In the order of the file. Error: `name`, the line and what is wrong with it. An empty file, and a

@@ -232,9 +232,9 @@ Result<JobsOutcome> run_jobs(const std::vector<TraceJob>& jobs, const JobsSettin
   if (jobs.empty()) return invalid("a trace without tasks");
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (jobs[i].devices <= setting.devices) continue;
-    return invalid("task " + std::to_string(i + 1) + " of the trace wants " +
-                       std::to_string(jobs[i].devices) + " devices of " +
-                       std::to_string(setting.devices),
+    return invalid(setting.trace + ":" + std::to_string(jobs[i].line) + ": task " +
+                       std::to_string(i + 1) + " wants " + std::to_string(jobs[i].devices) +
+                       " devices of " + std::to_string(setting.devices),
                    "give more with --devices");
   }
   return JobsRun(jobs, setting, progress).run();

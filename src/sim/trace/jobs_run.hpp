@@ -25,6 +25,7 @@ struct JobsSetting {
   schedule::Discipline discipline;
   Knowledge knowledge = Knowledge::nothing;
   Duration preemption_cost;
+  std::string trace = "trace";  // its file, for messages
 };
 
 // What each discipline that has a name is told: the reference orders know all, blind ones nothing.

@@ -1,6 +1,8 @@
 // CPU, host memory and processes of a task are limited.
 #include <unistd.h>
 
+#include <fstream>
+
 #include "node/launch/attempt_fixture.hpp"
 #include "node/launch/clock.hpp"
 
@@ -71,6 +73,41 @@ TEST_F(Limits, a_busy_program_gets_its_cpu_share_and_no_more) {
   EXPECT_GE(wall_ms, 1500);
   // A fifth of the time, and one period of 100 ms for the edges.
   EXPECT_LE(cpu_ms, wall_ms / 5 + 120);
+}
+
+// Where the device is the CPU, what a program computes past the guard counts by what it bought.
+TEST_F(Limits, a_weight_and_a_limit_over_turns_reach_the_control_group) {
+  LaunchOrder wanted = shell("a", "echo ready; sleep 600");
+  wanted.cpu_milli = 500;
+  wanted.cpu_turns_milli = 1200;
+  wanted.cpu_weight_milli = 1700;
+  start(wanted);
+  wait_output("a", "ready");
+  const auto status = supervisor_->status_now("a");
+  ASSERT_TRUE(status.ok());
+  if (status->cpu_limit == LimitBy::nothing) GTEST_SKIP() << "nothing limits CPU here";
+  const auto number_in = [](const std::string& path) {
+    std::ifstream file(path);
+    std::int64_t number = -1;
+    file >> number;
+    return number;
+  };
+  bool seen = false;
+  for (const std::string& group : status->cgroups) {
+    if (number_in(group + "/cpu.cfs_quota_us") >= 0) {
+      seen = true;
+      EXPECT_EQ(number_in(group + "/cpu.cfs_period_us"), 250'000);
+      EXPECT_EQ(number_in(group + "/cpu.cfs_quota_us"), 425'000);
+      EXPECT_EQ(number_in(group + "/cpu.shares"), 1'740);
+    } else if (number_in(group + "/cpu.weight") >= 0) {
+      seen = true;
+      EXPECT_EQ(number_in(group + "/cpu.max"), 425'000);
+      EXPECT_EQ(number_in(group + "/cpu.weight"), 170);
+    }
+  }
+  EXPECT_TRUE(seen);
+  ASSERT_TRUE(supervisor_->stop("a", 300, "").ok());
+  wait_end("a");
 }
 
 }  // namespace

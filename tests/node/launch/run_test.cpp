@@ -96,6 +96,18 @@ TEST_F(Run, cpu_time_and_memory_are_counted) {
   EXPECT_FALSE(status.usage.network_rx_bytes.has_value()) << "shared network: nobody counted";
 }
 
+// A node that lacks something just now is not the program's fault: it may be tried again.
+TEST_F(Run, what_the_node_lacks_is_no_fault_of_the_program) {
+  LaunchOrder wanted = order("a", {"true"});
+  wanted.cache_directory = root_ + "/file/cache";
+  std::ofstream(root_ + "/file") << "not a directory";
+  const auto status = run(wanted);
+  EXPECT_EQ(status.phase, Phase::refused);
+  EXPECT_EQ(status.outcome, Outcome::unable) << status.detail;
+  EXPECT_THAT(status.detail, HasSubstr("/file"));
+  EXPECT_EQ(status.start_boottime_ns, 0);
+}
+
 TEST_F(Run, a_program_that_does_not_exist_is_refused_with_127) {
   for (const char* program : {"no-such-program-here", "/no/such/program", "./missing"}) {
     const std::string attempt = std::string("a") + std::to_string(std::string(program).size());

@@ -47,6 +47,27 @@ TEST(Quotas, ATenantAloneHasItsOwnAndNoMore) {
   EXPECT_EQ(kind(quotas, a, 4000), std::nullopt);
 }
 
+TEST(Quotas, AMonthsHoursCountWhatRunsToItsLimitAndBeginAnewWithTheNext) {
+  Quotas quotas;
+  QuotaSpec limits;
+  limits.ce_hours_month = 100'000;
+  quotas.set(a, limits);
+  Amounts task;
+  task[Dimension::ce] = 10'000;
+  const Duration six = Duration::hours(6);
+  quotas.charge(a, task, six);  // 60 of 100
+  EXPECT_EQ(quotas.check(a, task, six)->kind, Kind::month);
+  EXPECT_FALSE(quotas.check(a, task, Duration::hours(4)).has_value());
+  quotas.release(a, task, six);
+  EXPECT_FALSE(quotas.check(a, task, six).has_value());
+  const Instant end{1'000'000};
+  quotas.set_month(a, 95'000, end);
+  EXPECT_EQ(quotas.check(a, task, six)->kind, Kind::month);
+  EXPECT_EQ(Quotas::on_top_of(quotas, end - Duration{1}).check(a, task, six)->kind, Kind::month);
+  EXPECT_FALSE(Quotas::on_top_of(quotas, end).check(a, task, six).has_value());
+  EXPECT_EQ(quotas.never(a, task, Duration::hours(11))->kind, Kind::month);
+}
+
 TEST(Quotas, WithoutAnEntryThereIsNoLimit) {
   EXPECT_EQ(kind(Quotas{}, a, 1'000'000), std::nullopt);
 }
@@ -119,7 +140,7 @@ TEST(Quotas, TheLongestDurationAndTheMonthAreLimits) {
   quotas.set_month(a, 1);
   EXPECT_EQ(quotas.check(a, task, Duration::hours(2))->kind, Kind::month);
   EXPECT_EQ(to_text(*quotas.check(a, task, Duration::hours(2))),
-            "may use 100 CE-hours with 0.001 used of the month's 100");
+            "may use 100 CE-hours with 0.001 used or running of the month's 100");
   EXPECT_FALSE(quotas.check(a, task, Duration::hours(1)));
 }
 

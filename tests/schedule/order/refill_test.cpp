@@ -54,8 +54,11 @@ class Slow {
     return true;
   }
   bool carry_out(const Preempt& preempt) {
-    EXPECT_FALSE(preempt.victims.empty());
+    // Nobody is stopped in vain, and what is cleared is kept for the one it is cleared for.
+    EXPECT_TRUE(preempt.task.valid());
+    if (!preempt.task.valid()) return false;
     for (const TaskId victim : preempt.victims) scheduler.is_stopping(victim, now);
+    scheduler.is_promised(preempt.task, now, {preempt.task, now, preempt.place}, true);
     return true;
   }
   template <class Other>
