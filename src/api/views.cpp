@@ -171,7 +171,7 @@ QuoteView view_of(const engine::Quote& quote, const std::string& tenant) {
   view.limit_ms = quote.limit.ms;
   view.starts_now = quote.starts_now;
   view.waits_for = quote.waits_for;
-  if (quote.room_by) view.room_by = to_text(*quote.room_by);
+  if (quote.room_by) view.room_by = to_text(Instant{(quote.room_by->ms + 999) / 1000 * 1000});
   view.purchase_model = word(quote.purchase_model);
   view.tariff = word(quote.tariff);
   view.service_class = quote.service_class;

@@ -15,13 +15,7 @@ Reject no_such_task(TaskId id) {
 }
 
 Reject no_money(const State& state, const Tenant& tenant, Money needed) {
-  const int places = tenant.spec.currency.exponent();
-  const std::string code(tenant.spec.currency.code());
-  return {RejectCode::insufficient_funds,
-          "this task may cost up to " + display_text(needed.rounded(Rounding::up), places) + " " +
-              code + " and " + tenant.spec.name + " has " +
-              display_text(available(state, tenant.id).rounded(Rounding::down), places) + " " +
-              code + " available",
+  return {RejectCode::insufficient_funds, "this task " + beyond_means_words(state, tenant, needed),
           "top up the wallet (loam tenant topup " + tenant.spec.name +
               " AMOUNT) or ask for less time with --time"};
 }

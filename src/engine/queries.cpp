@@ -224,6 +224,15 @@ std::optional<Reject> put_price(const State& state, Instant now, const Tenant& t
 
 }  // namespace
 
+std::string beyond_means_words(const State& state, const Tenant& tenant, Money needed) {
+  const int places = tenant.spec.currency.exponent();
+  const std::string code(tenant.spec.currency.code());
+  return "may cost up to " + display_text(needed.rounded(Rounding::up), places) + " " + code +
+         " and " + tenant.spec.name + " has " +
+         display_text(available(state, tenant.id).rounded(Rounding::down), places) + " " + code +
+         " available";
+}
+
 QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const TaskSpec& spec,
                   std::optional<Duration> expected) {
   if (!tenant_id.valid() || tenant_id.value > state.tenants.size()) {
@@ -280,8 +289,7 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
       tenant_id, amounts_on(spec, demand, now_at ? slice : fits.front().needs), spec.limit);
   quote.starts_now = now_at.has_value() && first && !shortfall && pays;
   if (!pays) {
-    quote.waits_for = "money: " + tenant.spec.name + " has " + to_text(funds) + " of the " +
-                      to_text(hold.amount) + " that are set aside";
+    quote.waits_for = "money: it " + beyond_means_words(state, tenant, hold.amount);
   } else if (shortfall) {
     quote.waits_for = "the quota of " + tenant.spec.name + ": it " + schedule::to_text(*shortfall);
   } else if (!now_at) {

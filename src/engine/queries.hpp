@@ -56,7 +56,11 @@ struct QuoteAnswer {
   std::optional<Quote> quote;
   std::optional<Reject> reject;
 };
-// A submission of the same spec at the same instant is accepted exactly when this gives a quote.
+// "may cost up to 8.17 USD and acme has 1.00 USD available".
+std::string beyond_means_words(const State& state, const Tenant& tenant, Money needed);
+
+// A submission of the same spec at the same instant is accepted exactly when this gives a quote and
+// the tenant has the money.
 // `expected`: how long it is thought to run; nothing: as long as its limit.
 QuoteAnswer quote(const State& state, Instant now, TenantId tenant, const TaskSpec& spec,
                   std::optional<Duration> expected = std::nullopt);
