@@ -34,6 +34,15 @@ std::string offered(const std::string& script, const std::string& words) {
                    "); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _loam; echo \"${COMPREPLY[*]}\"' 2>&1");
 }
 
+// What is named by an operand is offered from the list that shows it.
+TEST(Completion, names_come_from_their_lists) {
+  const std::string text = completion_text("bash");
+  for (const char* list : {"ps", "ps --all", "device list", "tenant list", "budget list",
+                           "invoice list", "commit list", "endpoint list"}) {
+    EXPECT_NE(text.find("loam " + std::string(list) + " --quiet"), std::string::npos) << list;
+  }
+}
+
 TEST(Completion, bash_offers_commands_verbs_options_and_choices) {
   const std::string script = written(completion_text("bash"));
   EXPECT_EQ(offered(script, "loam quo"), "quote\n");

@@ -160,7 +160,7 @@ std::vector<OptionGroup> set_options() {
 }  // namespace
 
 std::vector<Command> budget_commands() {
-  const Operand name{"NAME", "a budget"};
+  const Operand name{"NAME", "a budget", Operand::Kind::one, "@budget"};
   return {
       {"budget list",
        "The budgets and where they stand",

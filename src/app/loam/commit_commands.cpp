@@ -118,7 +118,7 @@ std::vector<Command> commit_commands() {
        "Before its first day it costs nothing. Later it ends with the period that is paid: it\n"
        "covers to that day, and no further fee is charged.",
        "loam commit cancel com-3",
-       {{"ID", "a commitment, such as com-3"}},
+       {{"ID", "a commitment, such as com-3", Operand::Kind::one, "@commit"}},
        {{"How", {{"--reason", "TEXT", "what the journal says of it"}}}},
        run_commit_cancel,
        true},

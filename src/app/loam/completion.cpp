@@ -9,9 +9,16 @@ namespace {
 
 // What lists the present names of a kind; the column is that of the table that people see.
 std::string lister(const std::string& kind) {
-  if (kind == "@task") return "loam ps --quiet 2>/dev/null | awk 'NR>1{print $1}'";
+  const auto first_column = [](const std::string& list) {
+    return "loam " + list + " --quiet 2>/dev/null | awk 'NR>1{print $1}'";
+  };
+  if (kind == "@task") return first_column("ps");
+  if (kind == "@any_task") return first_column("ps --all");
+  for (const char* noun : {"budget", "invoice", "commit", "endpoint"}) {
+    if (kind == "@" + std::string(noun)) return first_column(noun + std::string(" list"));
+  }
   if (kind == "@device") return "loam device list --quiet 2>/dev/null | awk 'NR>1{print $2}'";
-  if (kind == "@tenant") return "loam tenant list --quiet 2>/dev/null | awk 'NR>1{print $1}'";
+  if (kind == "@tenant") return first_column("tenant list");
   return {};
 }
 

@@ -264,7 +264,7 @@ std::vector<Command> invoice_commands() {
        "With --format or --output as a document to send.",
        "loam invoice show inv-1\nloam invoice show inv-1 --format pdf --output inv-1.pdf\n"
        "loam invoice show cn-1",
-       {{"ID", "an invoice, or a credit note: cn-1"}},
+       {{"ID", "an invoice, or a credit note: cn-1", Operand::Kind::one, "@invoice"}},
        {{"Output",
          {{"--format", "FORMAT", "default: text", Kind::value, "text csv json pdf"},
           {"--issuer", "NAME", "who sells, as the document names it"},
@@ -275,7 +275,7 @@ std::vector<Command> invoice_commands() {
        "The money and its tax go to the tenant's wallet. An invoice itself never changes.",
        "loam invoice credit inv-3 --amount 12.50 --reason \"delivered 75 % of 8.00\"\n"
        "loam invoice credit inv-3 --reason \"billed to the wrong tenant\"",
-       {{"ID", "an invoice, as the list shows it"}},
+       {{"ID", "an invoice, as the list shows it", Operand::Kind::one, "@invoice"}},
        {{"What",
          {{"--amount", "AMOUNT", "before tax; default: all that is left"},
           {"--reason", "TEXT", "why, as the note says it"}}}},

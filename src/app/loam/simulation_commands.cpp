@@ -19,8 +19,10 @@ namespace {
 constexpr std::size_t seeds_max = 1'000'000;
 
 Result<std::uint64_t> seed_of(const std::string& text) {
-  LOAM_TRY(seed, parse_decimal(text, 0, std::numeric_limits<std::int64_t>::max(), "seed"));
-  return static_cast<std::uint64_t>(seed);
+  const auto seed = parse_decimal(text, 0, std::numeric_limits<std::int64_t>::max(), "seed");
+  if (!seed)
+    return invalid(seed.error().message, "give a whole number such as 42, or a range: 1..200");
+  return static_cast<std::uint64_t>(*seed);
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ Result<int> run_resume(Session& session, const Arguments& arguments) {
   return ask_of_each(session, arguments, &api::Client::resume, "resumed");
 }
 
-const Operand task_id{"ID", "a task, such as t17", Operand::Kind::one, "@task"};
+const Operand task_id{"ID", "a task, such as t17", Operand::Kind::one, "@any_task"};
 const Operand task_ids{"ID", "tasks, such as t17", Operand::Kind::many, "@task"};
 
 Command verb(const char* name, const char* summary, const char* example,
