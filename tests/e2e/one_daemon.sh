@@ -20,7 +20,11 @@ equal "loamd's health" "$(ask health | jq -r .status)" ok
 say "a folder whose holder was killed is free again"
 kill_daemon
 start_daemon
+say "a keeper without leases ends with its daemon"
+no_keeper() { [[ -z $(outliving loam-keeper) ]]; }
+no_keeper && die "no keeper serves"
 stop_daemon
+wait_until "its keeper has left" no_keeper
 
 say "the keeper leaves with the folder it serves"
 kept="$root/kept"

@@ -152,6 +152,7 @@ void NodeExecutor::stop() {
   wake_.notify_one();
   if (worker_.joinable()) worker_.join();
   supervisor_.reset();
+  end_idle_keeper();
 }
 
 void NodeExecutor::enqueue(std::function<void()> job) {

@@ -99,6 +99,7 @@ class NodeExecutor final : public engine::Executor {
   // A keeper that died is started again: without one, no device work of this node goes on. On the
   // worker's thread.
   void keep_keeper();
+  void end_idle_keeper() const;
   // The keeper's process, started where there is none.
   Result<pid_t> ensure_keeper() const;
   std::chrono::milliseconds report_pause();

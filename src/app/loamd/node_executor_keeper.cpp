@@ -3,6 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <csignal>
+#include <filesystem>
 
 #include "app/loamd/node_executor.hpp"
 #include "node/keeper/keeper_process.hpp"
@@ -32,6 +34,15 @@ Result<pid_t> NodeExecutor::ensure_keeper() const {
 }
 
 // Its lock tells, which the kernel frees however it died. The pages are adopted by the next one.
+// The keeper outlives the daemon for the leases it keeps; where there is none it may rest, too.
+void NodeExecutor::end_idle_keeper() const {
+  std::error_code fault;
+  const std::string root = config_.data_dir + "/keeper";
+  if (!std::filesystem::is_empty(root + "/pages", fault) || fault) return;
+  const auto keeper = node::keeper_running(root);
+  if (keeper && *keeper > 0) ::kill(*keeper, SIGTERM);
+}
+
 void NodeExecutor::keep_keeper() {
   const auto running = node::keeper_running(config_.data_dir + "/keeper");
   if (running && *running != 0) return;

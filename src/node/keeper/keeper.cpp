@@ -104,12 +104,12 @@ class Watcher {
   bool stop_asked() const { return stop_; }
 
  private:
-  // Whether the pages' folder itself is gone: then nobody is left to serve.
+  // Whether the pages' folder itself is gone, or its disk: then nobody is left to serve.
   static bool says_deleted(std::string_view events) {
     while (events.size() >= sizeof(inotify_event)) {
       inotify_event event{};
       std::memcpy(&event, events.data(), sizeof event);
-      if ((event.mask & IN_DELETE_SELF) != 0) return true;
+      if ((event.mask & (IN_DELETE_SELF | IN_UNMOUNT)) != 0) return true;
       events.remove_prefix(sizeof event + event.len);
     }
     return false;
