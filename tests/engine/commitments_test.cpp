@@ -26,7 +26,10 @@ struct Ran {
 
 class CommitmentTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_FALSE(region.publish(with_commitments("1"), "2").reject); }
+  void SetUp() override {
+    ASSERT_FALSE(region.publish(with_commitments("1"), "2").reject);
+    region.on_decision = [this](const Decision& decision) { hear(decision); };
+  }
 
   void hear(const Decision& decision) {
     for (const Event& event : decision.events) {
@@ -40,25 +43,9 @@ class CommitmentTest : public ::testing::Test {
       }
     }
   }
-  Decision act(const Command& command) {
-    Decision decision = region.act(command);
-    hear(decision);
-    return decision;
-  }
-  void settle() {
-    while (!act(TimePassed{}).events.empty()) {
-    }
-    while (!act(SchedulePass{}).events.empty()) {
-    }
-  }
-  void go(Instant to) {
-    while (next_due(region.state, region.now) <= to) {
-      region.now = std::max(region.now, next_due(region.state, region.now));
-      settle();
-    }
-    region.now = to;
-    settle();
-  }
+  Decision act(const Command& command) { return region.act(command); }
+  void settle() { region.settle(); }
+  void go(Instant to) { region.go(to); }
   void buy(std::int64_t ce, std::optional<Instant> until = std::nullopt) {
     BuyCommitment order;
     order.tenant = acme;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "base/random.hpp"
 #include "billing/accounts.hpp"
 #include "engine/decide.hpp"
@@ -61,6 +63,7 @@ class Region {
     Decision decision = decide(state, now, command);
     for (const Event& event : decision.events)
       evolve(state, Record{state.sequence + 1, now, Actor{"test", "me"}, event});
+    if (on_decision) on_decision(decision);
     return decision;
   }
   void settle() {
@@ -70,8 +73,8 @@ class Region {
     }
   }
   void go(Instant to) {
-    while (!state.timers.empty() && state.timers.begin()->first <= to) {
-      now = std::max(now, state.timers.begin()->first);
+    while (next_due(state, now) <= to) {
+      now = std::max(now, next_due(state, now));
       settle();
     }
     now = to;
@@ -98,6 +101,7 @@ class Region {
 
   State state;
   Instant now = start;
+  std::function<void(const Decision&)> on_decision;  // what a test keeps of each
 };
 
 }  // namespace loam::engine
