@@ -196,7 +196,7 @@ Isolation isolation_of(const State& state, const schedule::UnitPlacement& place)
   for (const schedule::HostShare& host : place.hosts) {
     if (!state.node(host.node).sandboxed) return Isolation::advisory;
   }
-  return least == whole_device ? Isolation::hardware : Isolation::software;
+  return isolation_of(Node{}, least);
 }
 
 PurchaseModel model_now(const State& state, Instant now, const Tenant& tenant, const TaskSpec& spec,

@@ -20,7 +20,7 @@ struct Start {
 };
 
 // The victims make room; once they have left, `task` starts at `place`, or the reservation begins.
-// Neither is set where the queue is filled anew: then starts follow.
+// Victims may be none: those in its way were told to leave before.
 struct Preempt {
   TaskId task;
   ReservationId reservation;

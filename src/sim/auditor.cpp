@@ -90,8 +90,9 @@ void Auditor::on(const Record&, const TenantChanged& event) {
   const bool same = spec.quota == event.spec.quota;
   spec = event.spec;
   if (same) return;
-  for (auto& [id, book] : tasks_) {  // what was planned supposed the quota as it was
-    if (book.tenant == event.tenant) book.promise.reset();
+  for (auto& [id, book] : tasks_) {
+    // What was planned supposed the quota as it was; one that has run before stays as it is.
+    if (book.tenant == event.tenant && book.epoch.value == 0) book.promise.reset();
   }
 }
 
@@ -242,8 +243,9 @@ void Auditor::on(const Record& record, const LeaseGranted& event) {
   check_quota(tenant);
   leases_.emplace(event.lease, std::move(entry));
   if (event.rank + 1 < book->spec.gang) return;
-  if (!book->promise) check_plans_kept(event.task, *book);
+  if (!book->promise && !book->planned_before) check_plans_kept(event.task, *book);
   book->promise.reset();
+  book->planned_before = false;
 }
 
 void Auditor::on(const Record& record, const AttemptStarted& event) {

@@ -79,6 +79,7 @@ class Auditor {
     Duration round;   // of this round's ended members, the longest
     std::optional<TaskPromised> promise;
     std::size_t promised_at = 0;       // of the promise, among all records
+    bool planned_before = false;       // a promise of before the settings changed: none to judge by
     std::optional<Instant> unable_at;  // its last start failed then: it waits before the next
     bool moved = false;                // its queue's devices changed since it came
     bool may_overrun = false;  // its stop took longer than the hold reckoned, or prices rose

@@ -74,6 +74,7 @@ void Auditor::on(const Record&, const SchedulingSet& event) {
   settings_ = event.settings;
   for (auto& [id, book] : tasks_) {
     book.moved = true;
+    book.planned_before = book.planned_before || book.promise.has_value();
     book.promise.reset();
   }
 }
@@ -86,13 +87,17 @@ void Auditor::on(const Record&, const TaskPromised& event) {
     fail(2, event.task.text() + " is promised a place for some of its members");
   book->promise = event;
   book->promised_at = records_;
+  book->planned_before = false;
   if (!event.leaving) return;
   check_victims(*book);
   victims_.clear();  // the next one asks for its own
 }
 
 void Auditor::on(const Record&, const PromiseDropped& event) {
-  if (TaskBook* book = task(event.task, 5)) book->promise.reset();
+  TaskBook* book = task(event.task, 5);
+  if (book == nullptr) return;
+  book->promise.reset();
+  book->planned_before = false;
 }
 
 void Auditor::on(const Record&, const NodeMarked& event) {
