@@ -17,6 +17,7 @@
 #include "node/launch/inside.hpp"
 #include "node/launch/log.hpp"
 #include "node/launch/metadata.hpp"
+#include "node/launch/network_meter.hpp"
 #include "node/launch/order.hpp"
 #include "node/launch/sandbox.hpp"
 #include "node/launch/status.hpp"
@@ -46,6 +47,7 @@ class AttemptRun {
   Result<void> choose_isolation();
   Result<void> check_unsandboxed() const;
   void make_groups();
+  void count_network();
   Result<void> spawn();
   [[noreturn]] void become_inside(const InsideTask& task);
   [[noreturn]] void become_bubblewrap(const InsideTask& task, int task_fd, int complaint_fd);
@@ -95,6 +97,7 @@ class AttemptRun {
   std::string bwrap_;
   AttemptCgroup cgroup_;
   std::unique_ptr<StorageMeter> storage_;
+  std::optional<NetworkMeter> network_;
 
   Stream stdout_;
   Stream stderr_;

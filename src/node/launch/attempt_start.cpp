@@ -128,10 +128,6 @@ Result<void> AttemptRun::choose_isolation() {
   status_.isolation = sandboxed_                      ? Isolation::sandboxed
                       : !order_.guard_library.empty() ? Isolation::advisory
                                                       : Isolation::none;
-  if (sandboxed_ && !order_.network) {
-    status_.usage.network_rx_bytes = 0;  // a network of its own that leads nowhere
-    status_.usage.network_tx_bytes = 0;
-  }
   return {};
 }
 
@@ -225,6 +221,19 @@ void AttemptRun::make_groups() {
     if (!status_.isolation_detail.empty()) status_.isolation_detail += "; ";
     status_.isolation_detail += cgroup_.trouble();
   }
+  count_network();
+}
+
+// Where nothing can count, the figures stay out: nobody knows them.
+void AttemptRun::count_network() {
+  if (sandboxed_ && !order_.network) {
+    status_.usage.network_rx_bytes = 0;  // a network of its own that leads nowhere
+    status_.usage.network_tx_bytes = 0;
+    return;
+  }
+  if (cgroup_.v2_directory().empty()) return;
+  auto meter = NetworkMeter::attach(cgroup_.v2_directory());
+  if (meter) network_ = std::move(*meter);
 }
 
 void AttemptRun::limit_by_rlimits() const {

@@ -66,6 +66,7 @@ class AttemptCgroup {
   LimitBy cpu() const { return cpu_; }
   LimitBy memory() const { return memory_; }
   LimitBy pids() const { return pids_; }
+  const std::string& v2_directory() const { return v2_; }  // empty: none
   bool can_kill() const { return !groups_.empty(); }
   bool can_freeze() const { return !v2_.empty() || !freezer_.empty(); }
   // Why a limit is not kept, in words; empty if all is well.

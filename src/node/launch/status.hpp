@@ -61,7 +61,8 @@ struct Usage {
   std::optional<std::int64_t> work_bytes;
   std::optional<std::int64_t> checkpoint_bytes;
   std::optional<std::int64_t> log_bytes;
-  // Nothing where the program shares the node's network and so nobody counted.
+  // IP packets of its own interfaces, without what stays on the node; nothing where the program
+  // shares the node's network and the kernel lets this node count nothing.
   std::optional<std::int64_t> network_rx_bytes;
   std::optional<std::int64_t> network_tx_bytes;
 

@@ -7,8 +7,10 @@
 #include <fstream>
 
 #include "node/launch/attempt_fixture.hpp"
+#include "node/launch/cgroup.hpp"
 #include "node/launch/clock.hpp"
 #include "node/launch/launcher_process.hpp"
+#include "node/launch/network_meter.hpp"
 
 namespace loam::node {
 namespace {
@@ -93,7 +95,29 @@ TEST_F(Run, cpu_time_and_memory_are_counted) {
   const auto status = run(shell("a", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"));
   EXPECT_GT(status.usage.user_cpu_ms + status.usage.system_cpu_ms, 0);
   EXPECT_GT(status.usage.max_rss_bytes, 100'000);
-  EXPECT_FALSE(status.usage.network_rx_bytes.has_value()) << "shared network: nobody counted";
+}
+
+// Datagrams to an address that nobody has: they leave by the node's own interface.
+TEST_F(Run, what_leaves_the_node_is_counted_and_what_stays_is_not) {
+  const auto cgroup = AttemptCgroup::make(read_cgroup_mounts(), "network-probe", {});
+  const bool counts =
+      !cgroup.v2_directory().empty() && NetworkMeter::attach(cgroup.v2_directory()).ok();
+  AttemptCgroup::adopt(cgroup.directories()).remove();
+  const auto send = [&](const char* name, const std::string& where) {
+    return run(order(name, {"bash", "-c",
+                            "for i in 1 2 3 4 5; do head -c 1000 /dev/zero > /dev/udp/" + where +
+                                "/9; done 2>&1"}));
+  };
+  const auto stays = send("a", "127.0.0.1");
+  if (!counts) {
+    EXPECT_FALSE(stays.usage.network_tx_bytes.has_value()) << "nobody counted";
+    GTEST_SKIP() << "no network can be counted here";
+  }
+  EXPECT_EQ(stays.usage.network_tx_bytes, 0) << output("a");
+  EXPECT_EQ(stays.usage.network_rx_bytes, 0);
+  const auto leaves = send("b", "192.0.2.1");
+  if (output("b").find("unreachable") != std::string::npos) GTEST_SKIP() << "no way out of here";
+  EXPECT_EQ(leaves.usage.network_tx_bytes, 5 * (1000 + 28)) << "with the headers of IP and UDP";
 }
 
 // A node that lacks something just now is not the program's fault: it may be tried again.
