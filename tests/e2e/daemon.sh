@@ -57,6 +57,8 @@ node = "n1"
 catalog = "$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../share/catalog.toml")"
 mounts = ["$gate"]
 shared = ["$bin"]
+device_locks = "$root/locks"
+check_devices = "1s"
 TOML
 }
 

@@ -297,6 +297,7 @@ Config default_config() {
   config.catalog =
       first_there({here / "../share/loam/catalog.toml", here / "../../share/catalog.toml"});
   config.node_name = host_name();
+  config.device_locks = first_there({"/run/lock", "/tmp"});
   // Who says what a program does sets its price; so the operator says which classes are sold.
   config.scheduling.queues.front().work_classes = {WorkClass::general};
   return config;
@@ -330,6 +331,8 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
   top.texts("operator_mounts", config.operator_mounts);
   top.texts("shared", config.shared);
   top.texts("notify", config.notify);
+  top.text("device_locks", config.device_locks);
+  top.duration("check_devices", config.check_devices);
   top.one_of("log_level", config.log_level, {"debug", "info", "warning", "error"});
   top.duration("turn_quantum", config.turn_quantum);
   top.duration("hung_after", config.hung_after);

@@ -39,6 +39,8 @@ struct Config {
   std::vector<std::string>
       shared;  // host folders that every task sees, read-only, at their own path
   std::vector<std::string> notify;  // programs that budgets may run to tell somebody
+  std::string device_locks;  // folder where the loamd of this machine say which devices they sell
+  Duration check_devices = Duration::minutes(1);  // how often they are looked at; 0: never
   std::string log_level = "info";
   Duration turn_quantum{10};                    // of the keeper
   Duration hung_after = Duration::seconds(60);  // device work that runs on after its turn hangs

@@ -91,6 +91,8 @@ std::string to_toml(const Config& config) {
                    {"operator_mounts", list_of(config.operator_mounts)},
                    {"shared", list_of(config.shared)},
                    {"notify", list_of(config.notify)},
+                   {"device_locks", config.device_locks},
+                   {"check_devices", to_text(config.check_devices)},
                    {"log_level", config.log_level},
                    {"turn_quantum", to_text(config.turn_quantum)},
                    {"hung_after", to_text(config.hung_after)},

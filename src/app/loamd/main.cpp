@@ -12,6 +12,7 @@
 
 #include "api/api.hpp"
 #include "app/loamd/daemon_backend.hpp"
+#include "app/loamd/device_watch.hpp"
 #include "app/loamd/notifier.hpp"
 #include "billing/budgets.hpp"
 #include "engine/queries.hpp"
@@ -203,12 +204,15 @@ Result<void> serve(const Options& options, const std::string& program) {
   LOAM_CHECK(executor.start());
   loop.post_until_durable(SetScheduling{config.scheduling}, settings_actor);
   loop.settled();
+  DeviceWatch watch(devices, loop, config.check_devices);
+  watch.start();
   ready = true;
   spdlog::info("loamd {} serves {}{}", LOAM_VERSION, config.socket,
                config.listen.empty() ? std::string() : " and " + config.listen);
 
   wait_for_signal(signals, backend);
   spdlog::info("stopping; tasks go on and are found again by the next loamd");
+  watch.stop();
   api.stop();
   server.stop(Duration::seconds(5));
   executor.stop();

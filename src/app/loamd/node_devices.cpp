@@ -9,7 +9,9 @@
 #include <future>
 #include <sstream>
 #include <tuple>
+#include <utility>
 
+#include "node/device/device_holder.hpp"
 #include "node/device/probe.hpp"
 #include "node/keeper/slice_page.hpp"
 #include "node/launch/attempt_files.hpp"
@@ -122,20 +124,39 @@ std::optional<DeviceFacts> NodeDevices::known_facts(const std::string& uuid) con
   return facts;
 }
 
+std::optional<std::string> NodeDevices::hindrance(const node::FoundDevice& device) {
+  if (device.health == node::Health::failed)
+    return "its driver reports a failure: " + device.health_note;
+  const auto held = node::hold_device(config_.device_locks, device.uuid, config_.data_dir);
+  if (held) return std::nullopt;
+  if (held.error().kind == ErrorKind::conflict) return to_text(held.error());
+  if (!std::exchange(told_of_locks_, true))
+    spdlog::warn("other loamd of this machine cannot see which devices this one sells: {}",
+                 to_text(held.error()));
+  return std::nullopt;
+}
+
+// One that the engine knows is in its list already.
+void NodeDevices::refuse(const node::FoundDevice& device, const std::string& why) {
+  spdlog::info("device {} ({}) is not attached: {}", device.uuid, device.name, why);
+  const bool known = known_facts(device.uuid).has_value();
+  const std::lock_guard lock(mutex_);
+  if (known) {
+    notes_[device.uuid] = why;
+    return;
+  }
+  refused_[device.uuid] = {device.uuid,
+                           device.name,
+                           node::device_type_of(device, catalog_),
+                           domain_backend(device.backend),
+                           device.driver_version,
+                           device.memory,
+                           why};
+}
+
 Result<void> NodeDevices::attach(const node::FoundDevice& device) {
-  const auto refuse = [&](const std::string& why) {
-    const std::lock_guard lock(mutex_);
-    refused_[device.uuid] = {device.uuid,
-                             device.name,
-                             node::device_type_of(device, catalog_),
-                             domain_backend(device.backend),
-                             device.driver_version,
-                             device.memory,
-                             why};
-    spdlog::info("device {} ({}) is not attached: {}", device.uuid, device.name, why);
-  };
-  if (device.health == node::Health::failed) {
-    refuse("its driver reports a failure: " + device.health_note);
+  if (const auto why = hindrance(device)) {
+    refuse(device, *why);
     return {};
   }
   const auto worth = node::worth_of(device, catalog_, calibration_of(device.uuid));
@@ -151,11 +172,11 @@ Result<void> NodeDevices::attach(const node::FoundDevice& device) {
       notes_[device.uuid] = note;
       return {};
     }
-    refuse(to_text(worth.error()));
+    refuse(device, to_text(worth.error()));
     return {};
   }
   if (!handle(device.uuid)) {
-    refuse("neither OpenCL nor CUDA shows it, and only through these are devices shared");
+    refuse(device, "neither OpenCL nor CUDA shows it, and only through these are devices shared");
     return {};
   }
   AttachDevice command;
@@ -181,7 +202,7 @@ Result<void> NodeDevices::attach(const node::FoundDevice& device) {
     return {};
   }
   if (!attached) {
-    refuse(to_text(attached.error()));
+    refuse(device, to_text(attached.error()));
     return {};
   }
   const std::lock_guard lock(mutex_);
@@ -199,6 +220,7 @@ bool NodeDevices::keeps_apart() const {
 }
 
 Result<void> NodeDevices::discover() {
+  const std::lock_guard looking(looking_);
   LOAM_TRY(finding, node::probe_find(program_));
   for (const node::DiscoveryNote& note : finding.notes) {
     const bool warning = note.severity == node::DiscoveryNote::Severity::warning;
@@ -212,6 +234,58 @@ Result<void> NodeDevices::discover() {
   if (finding.devices.empty())
     spdlog::warn("no device was found; what was looked at shows: loam device discover");
   return {};
+}
+
+void NodeDevices::report_lost(DeviceId device, const std::string& uuid, const std::string& why,
+                              Instant now) {
+  spdlog::error("device {} is lost: {}", uuid, why);
+  const auto seen = seen_at_.find(uuid);
+  loop_.post_until_durable(ReportDeviceHealth{device, DeviceHealth::lost, why,
+                                              seen == seen_at_.end() ? now : seen->second},
+                           node_actor);
+  const std::lock_guard lock(mutex_);
+  notes_[uuid] = why;
+}
+
+// A driver that is slow for once has lost nothing: only what is missing twice is lost.
+Result<bool> NodeDevices::check() {
+  const std::lock_guard looking(looking_);
+  LOAM_TRY(finding, node::probe_find(program_));
+  std::map<std::string, const node::FoundDevice*> there;
+  for (const node::FoundDevice& device : finding.devices) there[device.uuid] = &device;
+  struct Known {
+    DeviceId id;
+    std::string uuid;
+    bool lost = false;
+  };
+  std::vector<Known> known;
+  Instant now;
+  loop_.read([&](const engine::State& state, Instant at) {
+    now = at;
+    for (const Device& device : state.devices) {
+      if (state.node(device.node).name == config_.node_name)
+        known.push_back({device.id, device.facts->uuid, device.health == DeviceHealth::lost});
+    }
+  });
+  std::set<std::string> missing;
+  std::vector<const node::FoundDevice*> back;
+  for (const Known& device : known) {
+    const auto found = there.find(device.uuid);
+    std::optional<std::string> why = "its driver does not show it any more";
+    if (found != there.end()) why = hindrance(*found->second);
+    if (!why) {
+      seen_at_[device.uuid] = now;
+      if (device.lost) back.push_back(found->second);
+    } else if (!device.lost && missing_.count(device.uuid) != 0) {
+      report_lost(device.id, device.uuid, *why, now);
+    } else if (!device.lost) {
+      missing.insert(device.uuid);
+    }
+  }
+  missing_ = std::move(missing);
+  if (!back.empty()) keep(finding);
+  for (const node::FoundDevice* device : back) LOAM_CHECK(attach(*device));
+  return !missing_.empty();
 }
 
 std::map<std::string, std::string> NodeDevices::notes() const {
@@ -237,6 +311,7 @@ Result<void> NodeDevices::calibrate(const std::string& uuid, const Progress& pro
     }
     device = found->second;
   }
+  if (const auto why = hindrance(device)) return Error{ErrorKind::conflict, *why, {}};
   // A neighbour's work would be measured along.
   std::int64_t leases = 0;
   loop_.read([&](const engine::State& state, Instant) {

@@ -4,6 +4,8 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,10 @@ class NodeDevices {
   std::vector<api::RefusedDevice> refused() const;
   // What an operator should know of an attached device's figures, by UUID.
   std::map<std::string, std::string> notes() const;
+  // Looks again: tells the engine of devices that are gone or fail since the last look but one, and
+  // attaches those that are back. True where one is missing that the next look may confirm: do it
+  // soon.
+  Result<bool> check();
   // Measures, remembers the result (calibrations/UUID.json) and attaches with it.
   Result<void> calibrate(const std::string& uuid, const Progress& progress);
 
@@ -44,6 +50,10 @@ class NodeDevices {
  private:
   Result<void> attach(const node::FoundDevice& device);
   void keep(const node::Finding& finding);
+  // Why this loamd does not sell a device that it finds; nothing: it does.
+  std::optional<std::string> hindrance(const node::FoundDevice& device);
+  void refuse(const node::FoundDevice& device, const std::string& why);
+  void report_lost(DeviceId device, const std::string& uuid, const std::string& why, Instant now);
   // Whether tasks here run in a sandbox with the guard, as far as can be told before one starts.
   bool keeps_apart() const;
   // As the engine has it; nothing where it is not attached.
@@ -55,6 +65,10 @@ class NodeDevices {
   const std::string program_;
   const node::Catalog catalog_;
   LoopThread& loop_;
+  std::mutex looking_;             // one look at a time
+  std::set<std::string> missing_;  // at the last look; with looking_
+  std::map<std::string, Instant> seen_at_;
+  bool told_of_locks_ = false;
   mutable std::mutex mutex_;
   std::map<std::string, DeviceHandle> handles_;
   std::map<std::string, node::FoundDevice> found_;
