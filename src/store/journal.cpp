@@ -10,6 +10,7 @@
 #include "store/salvage.hpp"
 #include "store/schema.hpp"
 #include "store/snapshots.hpp"
+#include "store/write_guards.hpp"
 
 namespace loam::store {
 
@@ -88,7 +89,9 @@ Result<void> SqliteJournal::open_database() {
   {
     LOAM_TRY(database, open_for_writing(path_));
     LOAM_TRY(clean, read_meta(database, meta_key::closed_cleanly, "1"));
-    if (clean != "1") note("the last loamd did not close '" + path_ + "': checked it");
+    if (clean != "1")
+      note("the last loamd did not close '" + path_ +
+           "': checked its pages and where the projections stand");
     LOAM_TRY(found, structure_fault(database));
     damage = std::move(found);
     if (damage.empty()) database_ = std::move(database);
@@ -112,7 +115,9 @@ Result<void> SqliteJournal::settle_projections() {
     LOAM_CHECK(store::rebuild_projections(database_));
     note("projections of version " + version + " were written anew as version " +
          std::to_string(projection_version));
-  } else if (sequence > tail_.sequence) {
+    return {};
+  }
+  if (sequence > tail_.sequence) {
     return Error{ErrorKind::corrupt,
                  "'" + path_ + "' holds " + std::to_string(tail_.sequence) +
                      " records, but its projections tell of " + projected,
@@ -128,6 +133,20 @@ Result<void> SqliteJournal::settle_projections() {
     note("projections were brought from record " + projected + " to " +
          std::to_string(tail_.sequence));
   }
+  return settle_guards();
+}
+
+// Who takes a guard away, or drops a table with it, has something in mind: what the projections say
+// then counts for nothing.
+Result<void> SqliteJournal::settle_guards() {
+  LOAM_TRY(guards, missing_write_guards(database_));
+  if (guards.missing == 0) return {};
+  LOAM_CHECK(store::rebuild_projections(database_));
+  if (guards.missing < guards.of)
+    note("somebody took away " + std::to_string(guards.missing) + " of the " +
+         std::to_string(guards.of) +
+         " guards against writes by other programs: the projections "
+         "were written anew from the records");
   return {};
 }
 

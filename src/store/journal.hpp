@@ -72,6 +72,7 @@ class SqliteJournal final : public engine::Journal {
 
   Result<void> open_database();
   Result<void> settle_projections();
+  Result<void> settle_guards();
   Result<void> prepare();
   Result<void> write_batch(std::span<const Record> records);
   Result<void> insert_record(const Record& record, JournalTail& tail);

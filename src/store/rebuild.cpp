@@ -3,6 +3,7 @@
 #include "store/journal_reader.hpp"
 #include "store/projector.hpp"
 #include "store/schema.hpp"
+#include "store/write_guards.hpp"
 
 namespace loam::store {
 
@@ -28,6 +29,7 @@ namespace {
 Result<void> rebuild_in_transaction(Database& database) {
   LOAM_CHECK(drop_projections(database));
   LOAM_CHECK(create_projections(database));
+  LOAM_CHECK(put_write_guards(database));
   LOAM_CHECK(write_meta(database, meta_key::projection_sequence, "0"));
   LOAM_CHECK(
       write_meta(database, meta_key::projection_version, std::to_string(projection_version)));

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "store/write_guards.hpp"
+
 namespace loam::store {
 
 namespace {
@@ -124,6 +126,7 @@ Result<void> create_journal_file(const std::string& path, std::vector<std::strin
     LOAM_CHECK(database.execute("PRAGMA synchronous=FULL; BEGIN IMMEDIATE"));
     LOAM_CHECK(create_core(database));
     LOAM_CHECK(create_projections(database));
+    LOAM_CHECK(put_write_guards(database));
     LOAM_CHECK(write_meta(database, meta_key::projection_sequence, "0"));
     LOAM_CHECK(
         write_meta(database, meta_key::projection_version, std::to_string(projection_version)));

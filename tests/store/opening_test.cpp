@@ -2,6 +2,7 @@
 // what it did; a second daemon is refused.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -329,6 +330,61 @@ TEST(OpeningTest, VerificationFindsTamperedProjections) {
     const auto report = verify_journal(copy);
     ASSERT_TRUE(report.ok()) << change << ": " << to_text(report.error());
     EXPECT_FALSE(report->good()) << change;
+  }
+}
+
+// What a tool of somebody else's does with the file.
+std::string fault_of_other_program(const std::string& path, const std::string& sql) {
+  sqlite3* raw = nullptr;
+  EXPECT_EQ(sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE, nullptr), SQLITE_OK);
+  char* message = nullptr;
+  sqlite3_exec(raw, sql.c_str(), nullptr, nullptr, &message);
+  std::string text = message == nullptr ? "" : message;
+  sqlite3_free(message);
+  sqlite3_close(raw);
+  return text;
+}
+
+TEST(OpeningTest, OtherProgramsReadEveryTableAndWriteNone) {
+  TestFolder folder;
+  closed_journal(folder.path());
+  const std::string path = journal_path(folder.path());
+  std::vector<std::string> names{"journal", "meta", "snapshots", "snapshot_parts"};
+  for (const ProjectionTable& table : projection_tables()) names.emplace_back(table.name);
+  for (const std::string& name : names) {
+    EXPECT_EQ(fault_of_other_program(path, "SELECT * FROM " + name), "");
+    const std::string insert = "INSERT INTO " + name + " SELECT * FROM " + name + " LIMIT 1";
+    for (const std::string& sql : {"DELETE FROM " + name, insert}) {
+      auto database = Database::open(path, OpenMode::read_only);
+      if (*database->integer("SELECT count(*) FROM " + name) == 0) continue;
+      EXPECT_TRUE(has(fault_of_other_program(path, sql), "loamd alone")) << sql;
+    }
+  }
+  EXPECT_TRUE(has(fault_of_other_program(path, "UPDATE tasks SET net='0' WHERE id=1"),
+                  "tasks is a projection of the journal"));
+  const auto report = verify_journal(path);
+  ASSERT_TRUE(report.ok());
+  EXPECT_TRUE(report->good()) << report->problems.front();
+  open_good(folder.path());  // which writes
+}
+
+TEST(OpeningTest, WhatWasWrittenBehindATakenGuardIsWrittenAnew) {
+  for (const char* change :
+       {"DROP TRIGGER loam_guards_tasks_UPDATE; UPDATE tasks SET net='0' WHERE id=1",
+        "DROP TRIGGER loam_guards_usage_DELETE; DELETE FROM usage", "DROP TABLE invoices"}) {
+    TestFolder folder;
+    closed_journal(folder.path());
+    const std::string path = journal_path(folder.path());
+    ASSERT_EQ(fault_of_other_program(path, change), "") << change;
+    {
+      const auto journal = open_good(folder.path());
+      EXPECT_TRUE(noted(*journal, "somebody took away ")) << change;
+      EXPECT_TRUE(noted(*journal, "written anew from the records"));
+    }
+    const auto report = verify_journal(path);
+    ASSERT_TRUE(report.ok()) << change;
+    EXPECT_TRUE(report->good()) << change << ": " << report->problems.front();
+    EXPECT_TRUE(has(fault_of_other_program(path, "DELETE FROM usage"), "loamd alone"));
   }
 }
 
