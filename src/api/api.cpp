@@ -119,6 +119,15 @@ bool find_route(Call& call) {
   return false;
 }
 
+// What the same request was answered before; a stream then has its end alone.
+void answer_again(Call& call, const std::string& first) {
+  if (*call.route->events == '\0') return call.answer(first);
+  call.core->metrics.on_request(call.route->status);
+  http::Stream stream = call.responder.begin_events();
+  stream.send({"done", first, {}});
+  stream.finish();
+}
+
 void dispatch(const CallPtr& call) {
   if (!find_route(*call)) return;
   const Route& route = *call->route;
@@ -141,6 +150,12 @@ void dispatch(const CallPtr& call) {
   call->key = std::move(*key);
   // The head of a stream would be followed by its events.
   if (call->request.method == http::Method::head && *route.events != '\0') return call->answer({});
+  if (route.keeps_answer && !call->key.key.empty()) {
+    const auto first = call->core->kept.begin(call->key, KeptAnswers::Clock::now());
+    if (!first) return call->fail(first.error());
+    if (*first) return answer_again(*call, **first);
+    call->began = true;
+  }
   route.handle(call);
 }
 

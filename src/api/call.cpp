@@ -45,7 +45,13 @@ Result<std::optional<Instant>> Call::instant(std::string_view name) const {
   return std::optional(*instant);
 }
 
+void Call::keep(std::optional<std::string> json) {
+  if (route != nullptr && route->keeps_answer && !key.key.empty())
+    core->kept.end(key, std::move(json));
+}
+
 void Call::answer(const std::string& json, std::string location) {
+  keep(json);
   http::Response response = http::make_response(route->status, "application/json", json);
   if (!location.empty()) response.headers.set("Location", std::move(location));
   response.headers.set("Cache-Control", "no-store");
@@ -54,6 +60,7 @@ void Call::answer(const std::string& json, std::string location) {
 }
 
 void Call::fail(const Error& error) {
+  if (began) keep(std::nullopt);
   core->metrics.on_request(status_of(error.kind));
   responder.respond(response_of(problem_of(error)));
 }

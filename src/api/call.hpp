@@ -10,6 +10,7 @@
 
 #include "api/api.hpp"
 #include "api/json.hpp"
+#include "api/kept_answers.hpp"
 #include "api/live.hpp"
 #include "api/metrics.hpp"
 #include "api/problem.hpp"
@@ -33,6 +34,7 @@ class ApiCore : public std::enable_shared_from_this<ApiCore> {
   http::Router router;
   Metrics metrics;
   std::atomic<bool> calibrating = false;  // one at a time: they would measure one another
+  KeptAnswers kept;
   std::mutex patching;                    // a tenant's change reads what it changes
   LiveStreams live;
   Workers workers;  // last: its threads end first
@@ -59,6 +61,7 @@ class Call : public std::enable_shared_from_this<Call> {
   http::RouteMatch match;
   Caller caller;
   RequestKey key;
+  bool began = false;  // under its key, of a route that keeps its answer
 
   Backend& backend() { return core->backend; }
   // Of the path.
@@ -69,6 +72,8 @@ class Call : public std::enable_shared_from_this<Call> {
   Result<std::optional<Instant>> instant(std::string_view name) const;
 
   void answer(const std::string& json, std::string location = {});
+  // Of a route that keeps its answer: what the same key will get; nothing where it failed.
+  void keep(std::optional<std::string> json);
   void fail(const Error& error);
   void fail(const Reject& reject);
   // The one or the other.

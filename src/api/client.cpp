@@ -134,12 +134,16 @@ struct Client::Core {
     if (key.empty()) return fresh_key();
     return ++keyed_writes == 1 ? key : key + "/" + std::to_string(keyed_writes);
   }
+  http::Request keyed(Method method, std::string path, std::string body = {},
+                      const std::string& own_key = {}) {
+    http::Request made = request(method, std::move(path), std::move(body));
+    made.headers.set("Idempotency-Key", own_key.empty() ? next_key() : own_key);
+    return made;
+  }
   template <class View>
   Result<View> write(Method method, std::string path, std::string body,
                      const std::string& own_key = {}) {
-    http::Request made = request(method, std::move(path), std::move(body));
-    made.headers.set("Idempotency-Key", own_key.empty() ? next_key() : own_key);
-    return call<View>(made);
+    return call<View>(keyed(method, std::move(path), std::move(body), own_key));
   }
 
   // Gives events to `on_event`; its error, or a `problem` event, ends the stream.
@@ -330,7 +334,7 @@ Result<DeviceList> Client::devices() {
 }
 
 Result<DeviceList> Client::discover() {
-  return core_->patient_call<DeviceList>(core_->request(Method::post, "/v1/devices/discover"));
+  return core_->patient_call<DeviceList>(core_->keyed(Method::post, "/v1/devices/discover"));
 }
 
 Result<DeviceView> Client::calibrate(const std::string& device,
@@ -339,7 +343,7 @@ Result<DeviceView> Client::calibrate(const std::string& device,
   LOAM_TRY(path, device_path(device));
   std::optional<DeviceView> measured;
   LOAM_TRY(end, core_->stream(
-                    core_->request(Method::post, path + "/calibrate"),
+                    core_->keyed(Method::post, path + "/calibrate"),
                     [&](const http::SseEvent& event) -> Result<bool> {
                       if (event.type == "progress") {
                         LOAM_TRY(view, from_json<ProgressView>(event.data));
@@ -539,23 +543,22 @@ Result<TokenList> Client::tokens() {
   return core_->get<TokenList>("/v1/tokens");
 }
 
-// Without a key: the secret is shown once, so that a broken connection must not be tried again.
 Result<TokenView> Client::create_token(const TokenRequest& request) {
-  return core_->call<TokenView>(core_->request(Method::post, "/v1/tokens", to_json(request)));
+  return core_->write<TokenView>(Method::post, "/v1/tokens", to_json(request));
 }
 
 Result<TokenView> Client::revoke_token(const std::string& name) {
   LOAM_TRY(part, segment("token", name));
-  return core_->call<TokenView>(core_->request(Method::del, "/v1/tokens/" + part));
+  return core_->write<TokenView>(Method::del, "/v1/tokens/" + part, {});
 }
 
 Result<BackupView> Client::backup(const std::string& path) {
   return core_->patient_call<BackupView>(
-      core_->request(Method::post, "/v1/backup", to_json(BackupRequest{path})));
+      core_->keyed(Method::post, "/v1/backup", to_json(BackupRequest{path})));
 }
 
 Result<ReloadView> Client::reload() {
-  return core_->call<ReloadView>(core_->request(Method::post, "/v1/reload"));
+  return core_->write<ReloadView>(Method::post, "/v1/reload", {});
 }
 
 Result<TopView> Client::top() {

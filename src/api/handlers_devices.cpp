@@ -174,6 +174,7 @@ void calibrate_device(const CallPtr& call) {
   });
   call->core->calibrating = false;
   const auto view = device_view(call->backend(), uuid);
+  call->keep(done && view ? std::optional(to_json(*view)) : std::nullopt);
   if (!done) {
     stream.send({"problem", to_json(problem_of(done.error())), {}});
   } else if (!view) {

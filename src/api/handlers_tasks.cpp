@@ -30,7 +30,7 @@ Result<Asked> asked_of(Call& call) {
     if (runs_loamd) break;
     LOAM_CHECK(call.backend().mount_allowed(tenant.name, by_operator, mount));
   }
-  LOAM_TRY(expected, expected_of(request));
+  LOAM_TRY(expected, expected_of(request, spec.limit));
   return Asked{std::move(tenant), std::move(spec), expected};
 }
 

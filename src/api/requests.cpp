@@ -158,9 +158,14 @@ Result<TenantSpec> spec_of(const TenantRequest& asked) {
   return spec;
 }
 
-Result<std::optional<Duration>> expected_of(const TaskRequest& asked) {
+Result<std::optional<Duration>> expected_of(const TaskRequest& asked, Duration limit) {
   std::optional<Duration> expected;
   LOAM_CHECK(take("expected", asked.expected, expected, parse_duration));
+  if (expected && *expected > limit) {
+    return invalid("it is expected to run " + to_text(*expected) + " and may run " +
+                       to_text(limit) + " at most",
+                   "raise its time limit (loam: --time), or expect less");
+  }
   return expected;
 }
 

@@ -20,7 +20,8 @@ namespace loam::api {
 // it.
 Result<TaskSpec> spec_of(const TaskRequest& request);
 // How long the task is thought to run; nothing where it is not said.
-Result<std::optional<Duration>> expected_of(const TaskRequest& request);
+// Refused where it is longer than the task's time limit.
+Result<std::optional<Duration>> expected_of(const TaskRequest& request, Duration limit);
 Result<TenantSpec> spec_of(const TenantRequest& request);
 // `present` with the changes of `patch`.
 Result<TenantSpec> patched(TenantSpec present, const TenantPatch& patch);

@@ -28,6 +28,7 @@ struct Route {
   const char* events = "";  // of a stream: types and their shapes; none
   bool keyed = false;       // takes an Idempotency-Key
   void (*handle)(const CallPtr& call) = nullptr;
+  bool keeps_answer = false;  // keyed, and what it does is not in the journal: see KeptAnswers
 };
 
 std::span<const Route> routes();

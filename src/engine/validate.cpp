@@ -47,11 +47,13 @@ std::optional<Reject> validate_command(const TaskSpec& spec) {
     return bad(std::to_string(spec.environment.size()) + " environment variables are too many",
                "the most is " + std::to_string(map_entries_max));
   }
+  const auto in_name = [](char c) { return c > ' ' && c != '=' && c != '\x7f'; };
   for (const auto& [name, value] : spec.environment) {
-    if (name.empty() || name.find('=') != std::string::npos || has_nul(name) || has_nul(value)) {
+    if (name.empty() || !std::all_of(name.begin(), name.end(), in_name)) {
       return bad("'" + name + "' is not the name of an environment variable",
-                 "use NAME=VALUE without NUL bytes");
+                 "use visible ASCII without blanks and '=', such as NAME=VALUE");
     }
+    if (has_nul(value)) return bad("the value of '" + name + "' holds a NUL byte", "leave it out");
   }
   return std::nullopt;
 }

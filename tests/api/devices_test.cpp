@@ -39,6 +39,14 @@ TEST_F(DevicesTest, calibration_tells_its_progress_and_ends_with_the_device) {
   EXPECT_TRUE(answer.stream->finished);
 }
 
+TEST_F(DevicesTest, the_same_calibration_measures_once) {
+  ASSERT_EQ(post("/v1/devices/n1/0/calibrate", {}, root, "k").stream->events().size(), 3U);
+  const auto again = post("/v1/devices/n1/0/calibrate", {}, root, "k").stream->events();
+  ASSERT_EQ(again.size(), 1U) << "its end alone";
+  EXPECT_EQ(again[0].type, "done");
+  EXPECT_EQ(from_json<DeviceView>(again[0].data)->uuid, "gpu-1");
+}
+
 TEST_F(DevicesTest, a_failed_calibration_ends_with_a_problem) {
   RefusedDevice refused;
   refused.uuid = "broken";

@@ -18,6 +18,32 @@ TEST_F(ServiceTest, backup_and_reload_say_what_they_did) {
   EXPECT_EQ(post("/v1/reload").as<ReloadView>().summary, "nothing changed");
 }
 
+// Writes that are in no journal have one effect for one key, too.
+TEST_F(ServiceTest, one_key_makes_one_token_with_one_secret) {
+  const std::string body = R"({"name":"ci","role":"operator"})";
+  const Caught first = post("/v1/tokens", body, root, "k1");
+  ASSERT_EQ(first.status(), 201);
+  const Caught again = post("/v1/tokens", body, root, "k1");
+  ASSERT_EQ(again.status(), 201);
+  EXPECT_FALSE(first.as<TokenView>().token.empty());
+  EXPECT_EQ(again.as<TokenView>().token, first.as<TokenView>().token);
+  EXPECT_EQ(post("/v1/tokens", body, root, "k2").status(), 409) << "another request: there is one";
+  const Caught other = post("/v1/tokens", R"({"name":"cd","role":"operator"})", root, "k1");
+  EXPECT_EQ(other.status(), 409);
+  EXPECT_THAT(other.response->body, ::testing::HasSubstr("another request"));
+  EXPECT_EQ(get("/v1/tokens").as<TokenList>().tokens.size(), 1U);
+  const auto revoke = [&] {
+    return ask(http::Method::del, "/v1/tokens/ci", {}, root, {{"Idempotency-Key", "k3"}});
+  };
+  EXPECT_EQ(revoke().status(), 200);
+  EXPECT_EQ(revoke().status(), 200) << "the same request";
+}
+
+TEST_F(ServiceTest, a_key_whose_request_failed_may_be_used_again) {
+  EXPECT_EQ(post("/v1/tokens", R"({"name":"ci","role":"king"})", root, "k").status(), 400);
+  EXPECT_EQ(post("/v1/tokens", R"({"name":"ci","role":"operator"})", root, "k").status(), 201);
+}
+
 // Every line of the exposition format as its description has it.
 void expect_exposition(const std::string& text) {
   constexpr const char* sample =

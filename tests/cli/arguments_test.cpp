@@ -31,10 +31,23 @@ TEST(Arguments, everything_after_the_dashes_belongs_to_the_program) {
   EXPECT_EQ(run.arguments.operands, (Words{"./train", "--json", "--", "-h"}));
 }
 
-TEST(Arguments, json_before_a_command_that_writes_it_to_a_file_means_standard_output) {
+TEST(Arguments, json_may_stand_before_the_command) {
   const auto sim = parsed({"--json", "sim", "1", "2"});
-  EXPECT_EQ(sim.arguments.text("json"), "-");
+  EXPECT_TRUE(sim.arguments.has("json"));
   EXPECT_EQ(sim.arguments.operands, (Words{"1", "2"}));
+}
+
+TEST(Arguments, a_forgotten_pair_of_dashes_is_no_program) {
+  EXPECT_NE(fault({"quote", "share", "1"}).next_step.find("did you mean --share 1"),
+            std::string::npos);
+  EXPECT_EQ(parsed({"run", "--", "share", "1"}).arguments.operands, (Words{"share", "1"}));
+  EXPECT_EQ(parsed({"run", "./share", "1"}).arguments.operands, (Words{"./share", "1"}));
+}
+
+TEST(Arguments, nouns_and_verbs_that_are_not_there_lead_to_those_that_are) {
+  EXPECT_NE(fault({"quota"}).next_step.find("tenant set"), std::string::npos);
+  EXPECT_NE(fault({"pool", "list"}).next_step.find("device list"), std::string::npos);
+  EXPECT_NE(fault({"device", "rm", "d1"}).next_step.find("drain"), std::string::npos);
 }
 
 TEST(Arguments, every_write_takes_an_idempotency_key) {

@@ -237,7 +237,7 @@ TEST(Verify, a_file_that_is_no_journal_is_told) {
 }
 
 TEST(Sim, seeds_are_run_and_summed_up) {
-  const Ran sim = run({"sim", "1..2", "--json", "-"});
+  const Ran sim = run({"sim", "1..2", "--json"});
   EXPECT_EQ(sim.status, 0) << sim.err;
   EXPECT_EQ(sim.out.substr(0, 10), "{\"seeds\":2");
 }

@@ -18,10 +18,9 @@ bool names(const Option& option, std::string_view word) {
   return all.find("," + std::string(word) + ",") != std::string::npos;
 }
 
-// Takes the command's name out of `words`, which keep everything else; the first `at` of them were
-// before it.
-std::string take_name(Strings& words, std::size_t& at) {
-  at = 0;
+// Takes the command's name out of `words`, which keep everything else.
+std::string take_name(Strings& words) {
+  std::size_t at = 0;
   while (at < words.size() && words[at].starts_with('-')) {
     const auto& globals = global_options().options;
     const auto known = std::find_if(globals.begin(), globals.end(),
@@ -60,13 +59,22 @@ Error unknown_command(const std::string& name) {
   if (name == "wallet" || name == "balance") near = "tenant show";
   if (name == "pay") near = "tenant topup";
   if (name == "usage" || name == "costs") near = "cost";
+  if (noun == "quota")
+    return invalid("there is no command '" + name + "'",
+                   "a tenant's quota is shown by 'loam tenant show', and set by 'loam tenant set "
+                   "NAME --quota-ce CE' and its like");
+  if (noun == "pool")
+    return invalid("there is no command '" + name + "'",
+                   "what can be had is shown by 'loam device list'; the pool's rules are loamd's "
+                   "settings: loamd --print-config");
   const auto verbs = verbs_of(noun);
-  if (blank == std::string::npos && !verbs.empty()) {
-    std::string all;
-    for (const Command* verb : verbs)
-      all += (all.empty() ? "" : ", ") + std::string(verb->name).substr(noun.size() + 1);
+  std::string all;
+  for (const Command* verb : verbs)
+    all += (all.empty() ? "" : ", ") + std::string(verb->name).substr(noun.size() + 1);
+  if (blank == std::string::npos && !verbs.empty())
     return invalid("'" + noun + "' needs a verb", "add one of: " + all);
-  }
+  if (near.empty() && !verbs.empty())
+    return invalid("there is no command '" + name + "'", "the verbs of '" + noun + "' are: " + all);
   return invalid("there is no command '" + name + "'",
                  near.empty() ? "see them all with: loam help"
                               : "did you mean '" + near + "'? see them all with: loam help");
@@ -135,11 +143,27 @@ Strings cut_program(const Command& command, Strings& words) {
   return program;
 }
 
+// "share 1": who forgets the two dashes has no program of that name in mind.
+Result<void> check_program(const Command& command, const Strings& program) {
+  if (program.size() < 2) return {};
+  for (const Option& option : options_of(command)) {
+    if (option.kind == Option::Kind::flag || option.key() != program.front()) continue;
+    return invalid("'" + program.front() + "' is taken for the program to run",
+                   "did you mean --" + program.front() + " " + program[1] +
+                       "? A program of that name goes after --");
+  }
+  return {};
+}
+
 Result<Arguments> read(const Command& command, Strings words) {
   const bool program =
       !command.operands.empty() && command.operands.back().kind == Operand::Kind::program;
   Arguments arguments;
-  if (program) arguments.operands = cut_program(command, words);
+  if (program) {
+    const bool marked = std::find(words.begin(), words.end(), "--") != words.end();
+    arguments.operands = cut_program(command, words);
+    if (!marked) LOAM_CHECK(check_program(command, arguments.operands));
+  }
 
   CLI::App app;
   app.set_help_flag();
@@ -228,8 +252,7 @@ Result<Parsed> parse_words(const Strings& given) {
   Strings words = given;
   Parsed parsed;
   if (words == Strings{"--version"}) words = {"version"};
-  std::size_t before = 0;
-  const std::string name = take_name(words, before);
+  const std::string name = take_name(words);
   if (name.empty()) {
     for (const std::string& word : words) {
       if (word.starts_with("-") && !asks_help(word)) {
@@ -255,12 +278,6 @@ Result<Parsed> parse_words(const Strings& given) {
     return parsed;
   }
   if (command == nullptr) return unknown_command(name);
-  // Everywhere `--json` asks for JSON on standard output; where a command writes it to a file, what
-  // was said before its name still means that.
-  for (const Option& option : options_of(*command)) {
-    for (std::size_t i = 0; i < before && option.kind != Option::Kind::flag; ++i)
-      if (words[i] == "--json" && names(option, words[i])) words[i] += "=-";
-  }
   LOAM_TRY(arguments, read(*command, std::move(words)));
   LOAM_CHECK(check_count(*command, arguments.operands));
   parsed.command = command;

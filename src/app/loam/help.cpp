@@ -119,7 +119,7 @@ std::string help_text(const Command& command, bool colour) {
   if (!command.operands.empty()) {
     std::vector<std::pair<std::string, std::string>> rows;
     for (const Operand& operand : command.operands) rows.emplace_back(operand.name, operand.help);
-    text += title("What", colour) + list_text(rows) + "\n";
+    text += title("Arguments", colour) + list_text(rows) + "\n";
   }
   for (const OptionGroup& group : groups_of(command)) {
     if (group.options.empty()) continue;

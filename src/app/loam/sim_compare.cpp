@@ -43,7 +43,7 @@ Result<RunResult> read_result(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) {
     return Error{ErrorKind::not_found, "'" + file + "' cannot be read",
-                 "name a result that was written with: loam sim … --json FILE"};
+                 "name a result that was written with: loam sim … --out FILE"};
   }
   std::stringstream text;
   text << in.rdbuf();
@@ -52,7 +52,7 @@ Result<RunResult> read_result(const std::string& file) {
   if (fault || !json.is_object()) {
     return invalid("'" + file + "' is no result of a run: " +
                        (fault ? fault.message() : std::string("it is no JSON object")),
-                   "name a result that was written with: loam sim … --json FILE");
+                   "name a result that was written with: loam sim … --out FILE");
   }
   RunResult result;
   result.name = file;

@@ -231,12 +231,11 @@ Result<int> sim_jobs(Session& session, const Arguments& arguments) {
     LOAM_TRY(mean, run_discipline(session, asked, name));
     means.push_back(std::move(mean));
   }
-  LOAM_CHECK(write_result(arguments, "json", session, json_of(means, asked)));
+  LOAM_CHECK(write_json(arguments, session, json_of(means, asked)));
   LOAM_CHECK(
       write_result(arguments, "csv", session, sim::to_csv(means.front().jobs, means.front().last)));
   if (arguments.has("plot")) LOAM_CHECK(write_plots(arguments.text("plot"), means));
-  if (arguments.text("json") != "-" && arguments.text("csv") != "-")
-    session.out() << table_of(session, means);
+  if (!session.json() && arguments.text("csv") != "-") session.out() << table_of(session, means);
   return 0;
 }
 

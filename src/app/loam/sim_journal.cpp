@@ -71,8 +71,8 @@ Result<int> sim_journal(Session& session, const Arguments& arguments) {
     setting.on_demand = price;
   }
   LOAM_TRY(outcome, sim::replay(history, setting));
-  LOAM_CHECK(write_result(arguments, "json", session, to_json(outcome, setting.discipline)));
-  if (arguments.text("json") != "-") session.out() << to_table(session, outcome);
+  LOAM_CHECK(write_json(arguments, session, to_json(outcome, setting.discipline)));
+  if (!session.json()) session.out() << to_table(session, outcome);
   return 0;
 }
 

@@ -180,13 +180,13 @@ Result<int> departures(Session& session, const Arguments& arguments,
                    "use a list with creation_time and deletion_time, or arrival_s and duration_s");
   const sim::ChurnOutcome churn = sim::run_with_departures(trace, run);
   LOAM_CHECK(
-      write_result(arguments, "json", session,
-                   "{\"placed\":" + std::to_string(churn.placed) +
-                       ",\"refused\":" + std::to_string(churn.refused) +
-                       ",\"refused_milli_percent\":" + fixed(churn.refused_milli_percent, 4) +
-                       ",\"allocated_mean_percent\":" + fixed(churn.allocated_mean_percent, 4) +
-                       ",\"allocated_peak_percent\":" + fixed(churn.allocated_peak_percent, 4) +
-                       ",\"wall_s\":" + fixed(churn.wall_s, 4) + "}\n"));
+      write_json(arguments, session,
+                 "{\"placed\":" + std::to_string(churn.placed) +
+                     ",\"refused\":" + std::to_string(churn.refused) +
+                     ",\"refused_milli_percent\":" + fixed(churn.refused_milli_percent, 4) +
+                     ",\"allocated_mean_percent\":" + fixed(churn.allocated_mean_percent, 4) +
+                     ",\"allocated_peak_percent\":" + fixed(churn.allocated_peak_percent, 4) +
+                     ",\"wall_s\":" + fixed(churn.wall_s, 4) + "}\n"));
   std::string csv = "hours,allocated_percent\n";
   for (const auto& [hours, percent] : churn.curve) {
     csv += fixed(hours, 4) + "," + fixed(percent, 4) + "\n";
@@ -200,7 +200,7 @@ Result<int> departures(Session& session, const Arguments& arguments,
     out << sim::line_chart({"Allocation over time", "hours", "allocated, %"},
                            {{arguments.text("policy", "packing_value"), churn.curve}});
   }
-  if (arguments.text("json") != "-") {
+  if (!session.json()) {
     session.out() << facts_text(
         {{"placed", std::to_string(churn.placed)},
          {"refused", std::to_string(churn.refused)},
@@ -240,13 +240,13 @@ Result<int> sim_openb(Session& session, const Arguments& arguments) {
     }));
   }
   if (live) console.err << "\r\x1b[K" << std::flush;
-  LOAM_CHECK(write_result(arguments, "json", session, json_of(arguments, outcomes)));
+  LOAM_CHECK(write_json(arguments, session, json_of(arguments, outcomes)));
   LOAM_CHECK(write_result(arguments, "csv", session, csv_of(outcomes)));
   if (arguments.has("plot")) {
     LOAM_CHECK(
         write_plots(arguments.text("plot"), arguments.text("policy", "packing_value"), outcomes));
   }
-  if (arguments.text("json") != "-" && arguments.text("csv") != "-") print(session, outcomes);
+  if (!session.json() && arguments.text("csv") != "-") print(session, outcomes);
   return 0;
 }
 

@@ -38,7 +38,9 @@ schedule::MixSource mix_of(const Arguments& arguments);
 // "12.50": with so many decimals.
 std::string fixed(double value, int decimals);
 
-// Writes `text` to the file named by option `key` ("json", "csv"); nothing where it is not given.
+// To standard output with --json, and into the file of --out.
+Result<void> write_json(const Arguments& arguments, Session& session, const std::string& text);
+// Writes `text` to the file named by option `key` ("out", "csv"); nothing where it is not given.
 Result<void> write_result(const Arguments& arguments, std::string_view key, Session& session,
                           const std::string& text);
 

@@ -101,13 +101,13 @@ Result<int> sim_spot(Session& session, const Arguments& arguments) {
   const std::string optimum = optimum_text(terms, trace, start);
   const std::string fraction = fraction_text(outcome.cost_fraction(terms));
   const Duration ended = terms.tick * outcome.ended;
-  LOAM_CHECK(write_result(
-      arguments, "json", session,
+  LOAM_CHECK(write_json(
+      arguments, session,
       std::string("{\"policy\":\"") + spot::name_of(policy) + "\",\"cost_fraction\":" + fraction +
           ",\"starts\":" + std::to_string(outcome.starts) + ",\"missed\":" +
           (outcome.missed ? "true" : "false") + ",\"ended_s\":" + std::to_string(ended.ms / 1000) +
           ",\"optimum_fraction\":" + optimum + "}\n"));
-  if (arguments.text("json") == "-") return 0;
+  if (session.json()) return 0;
   session.out() << spot::name_of(policy) << ": " << fraction << " of the on-demand price, "
                 << outcome.starts << " starts, " << (outcome.missed ? "missed" : "done in ")
                 << (outcome.missed ? "" : to_text(ended)) << " of " << arguments.text("deadline")

@@ -22,18 +22,18 @@ Result<int> sim_synthetic(Session& session, const Arguments& arguments) {
     if (live) console.err << "\r\x1b[K" << percent << " %" << std::flush;
   });
   if (live) console.err << "\r\x1b[K" << std::flush;
-  LOAM_CHECK(write_result(arguments, "json", session,
-                          "{\"devices\":" + std::to_string(synthetic.devices) +
-                              ",\"nodes\":" + std::to_string(synthetic.nodes) +
-                              ",\"placements\":" + std::to_string(outcome.placements) +
-                              ",\"placements_per_s\":" + fixed(outcome.placements_per_s, 1) +
-                              ",\"decision_p50_us\":" + fixed(outcome.decision_p50_us, 2) +
-                              ",\"decision_p99_us\":" + fixed(outcome.decision_p99_us, 2) +
-                              ",\"decision_max_us\":" + fixed(outcome.decision_max_us, 2) +
-                              ",\"rss_mib\":" + fixed(outcome.rss_mib, 1) +
-                              ",\"allocation_percent\":" + fixed(outcome.allocated_percent, 4) +
-                              ",\"states\":" + std::to_string(outcome.states) + "}\n"));
-  if (arguments.text("json") == "-") return 0;
+  LOAM_CHECK(write_json(arguments, session,
+                        "{\"devices\":" + std::to_string(synthetic.devices) +
+                            ",\"nodes\":" + std::to_string(synthetic.nodes) +
+                            ",\"placements\":" + std::to_string(outcome.placements) +
+                            ",\"placements_per_s\":" + fixed(outcome.placements_per_s, 1) +
+                            ",\"decision_p50_us\":" + fixed(outcome.decision_p50_us, 2) +
+                            ",\"decision_p99_us\":" + fixed(outcome.decision_p99_us, 2) +
+                            ",\"decision_max_us\":" + fixed(outcome.decision_max_us, 2) +
+                            ",\"rss_mib\":" + fixed(outcome.rss_mib, 1) +
+                            ",\"allocation_percent\":" + fixed(outcome.allocated_percent, 4) +
+                            ",\"states\":" + std::to_string(outcome.states) + "}\n"));
+  if (session.json()) return 0;
   session.out() << facts_text({{"placements a second", fixed(outcome.placements_per_s, 0)},
                                {"decision, median, us", fixed(outcome.decision_p50_us, 1)},
                                {"decision, 99th percentile, us", fixed(outcome.decision_p99_us, 1)},

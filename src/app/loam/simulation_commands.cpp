@@ -76,6 +76,11 @@ Result<void> write_result(const Arguments& arguments, std::string_view key, Sess
   return {};
 }
 
+Result<void> write_json(const Arguments& arguments, Session& session, const std::string& text) {
+  if (session.json()) session.out() << text;
+  return write_result(arguments, "out", session, text);
+}
+
 namespace {
 
 Result<int> run_faults(Session& session, const Arguments& arguments) {
@@ -88,12 +93,12 @@ Result<int> run_faults(Session& session, const Arguments& arguments) {
   });
   if (live) console.err << "\r\x1b[K" << std::flush;
   if (!summary) return summary.error();
-  LOAM_CHECK(write_result(arguments, "json", session,
-                          "{\"seeds\":" + std::to_string(summary->seeds) +
-                              ",\"tasks\":" + std::to_string(summary->tasks) +
-                              ",\"records\":" + std::to_string(summary->records) +
-                              ",\"restarts\":" + std::to_string(summary->restarts) + "}\n"));
-  if (arguments.text("json") != "-") session.out() << sim::to_text(*summary) << "\n";
+  LOAM_CHECK(write_json(arguments, session,
+                        "{\"seeds\":" + std::to_string(summary->seeds) +
+                            ",\"tasks\":" + std::to_string(summary->tasks) +
+                            ",\"records\":" + std::to_string(summary->records) +
+                            ",\"restarts\":" + std::to_string(summary->restarts) + "}\n"));
+  if (!session.json()) session.out() << sim::to_text(*summary) << "\n";
   return 0;
 }
 
@@ -144,7 +149,7 @@ OptionGroup trace_options() {
            {"--tasks", "FILE", "the tasks", Option::Kind::value, "@path"},
            {"--policy", "P", "how a place, or spot, is chosen"},
            {"--seeds", "A..B", "runs, one a seed; figures are their mean"},
-           {"--json", "FILE", "write the result as JSON; - for standard output",
+           {"--out", "FILE", "write the result as JSON; --json: to standard output",
             Option::Kind::value, "@path"},
            {"--csv", "FILE", "write the series as CSV; - for standard output", Option::Kind::value,
             "@path"},
@@ -170,7 +175,7 @@ std::vector<Command> simulation_commands() {
        "named\n"
        "with the command that repeats it. With --trace a public trace is replayed against the "
        "code\n"
-       "that the daemon schedules with. 'compare' shows results written with --json side by side.",
+       "that the daemon schedules with. 'compare' shows results written with --out side by side.",
        "loam sim 1..200\n"
        "loam sim --trace openb --nodes nodes.csv --tasks pods.csv --policy packing_value\n"
        "loam sim --trace jobs --tasks jobs.tsv --devices 32 --discipline blind\n"

@@ -50,6 +50,13 @@ std::string host_name() {
   return is_name(text) ? text : "node-" + text;
 }
 
+// The parser complains of the end of the line where a quote is missing.
+std::string text_not_closed(std::string_view fault) {
+  return fault.find("unescaped control characters") == std::string_view::npos
+             ? std::string()
+             : " (is a text not closed with a quote?)";
+}
+
 // What was written, where that is one value and short enough to repeat.
 std::string written(const toml::node& node) {
   constexpr std::size_t length_max = 60;
@@ -311,7 +318,7 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
   } catch (const toml::parse_error& fault) {
     return invalid(origin + ":" + std::to_string(fault.source().begin.line) + ":" +
                        std::to_string(fault.source().begin.column) + ": " +
-                       std::string(fault.description()),
+                       std::string(fault.description()) + text_not_closed(fault.description()),
                    "correct the file and start again");
   }
   Section top(table, "", origin);

@@ -99,11 +99,12 @@ Result<http::ServerOptions> server_options(const Config& config) {
   options.unix_address = std::get<http::UnixAddress>(unix_address);
   options.unix_mode = static_cast<std::uint32_t>(config.socket_mode);
   if (!config.listen.empty()) {
-    LOAM_TRY(address, http::parse_address(config.listen));
-    const auto* tcp_address = std::get_if<http::TcpAddress>(&address);
+    const auto address = http::parse_address(config.listen);
+    const auto* tcp_address = address ? std::get_if<http::TcpAddress>(&*address) : nullptr;
     if (tcp_address == nullptr) {
-      return invalid("'" + config.listen + "' is not a TCP address",
-                     "use host:port, such as 127.0.0.1:8470");
+      return invalid("'" + config.listen + "' is no address to listen at" +
+                         (address ? "" : ": " + address.error().message),
+                     "give --listen (or the setting) as host:port, such as 127.0.0.1:8470");
     }
     options.tcp_address = *tcp_address;
   }
