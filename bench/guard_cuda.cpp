@@ -59,16 +59,14 @@ double median(std::vector<double> values) {
 // ---- the program under the guard ----
 
 struct Api {
-#define BENCH_FUNCTIONS(X)                                                            \
-  X(cuInit)                                                                           \
-  X(cuDevicePrimaryCtxRetain)                                                         \
-  X(cuCtxSetCurrent)                                                                  \
-  X(cuMemAlloc_v2)                                                                    \
-  X(cuMemFree_v2)                                                                     \
-  X(cuModuleLoadData)                                                                 \
-  X(cuModuleGetFunction) X(cuStreamCreate) X(cuStreamSynchronize) X(cuLaunchKernel)   \
-      X(cuStreamBeginCapture_v2) X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) \
-          X(cuGraphLaunch) X(cuMemcpyHtoDAsync_v2) X(cuMemcpyDtoHAsync_v2)
+// clang-format off
+#define BENCH_FUNCTIONS(X) \
+  X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuMemAlloc_v2) X(cuMemFree_v2) \
+  X(cuModuleLoadData) X(cuModuleGetFunction) X(cuStreamCreate) X(cuStreamSynchronize) \
+  X(cuLaunchKernel) X(cuStreamBeginCapture_v2) X(cuStreamEndCapture) \
+  X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuMemcpyHtoDAsync_v2) \
+  X(cuMemcpyDtoHAsync_v2)
+// clang-format on
 #define BENCH_MEMBER(name) decltype(&::name) name = nullptr;
   BENCH_FUNCTIONS(BENCH_MEMBER)
   std::uint64_t (*calls)() = nullptr;
@@ -356,8 +354,8 @@ void run_costs(House& house) {
     char note[200];
     std::sort(added[i].begin(), added[i].end());
     std::snprintf(note, sizeof note,
-                  "beside the driver's own %.1f ns; 20 pairs; 95 %% %.1f to %.1f",
-                  median(bare[i]), added[i][low], added[i][high]);
+                  "beside the driver's own %.1f ns; 20 pairs; 95 %% %.1f to %.1f", median(bare[i]),
+                  added[i][low], added[i][high]);
     figure(names[i], median(added[i]), note);
   }
   house.books->instant = 0;

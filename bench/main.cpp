@@ -120,9 +120,10 @@ int run(const Options& options) {
   const std::vector<std::string> lines = bench::complaints(results);
   for (const std::string& line : lines) std::cerr << "loam-bench: " << line << "\n";
   if (options.check && left_out > 0) {
-    std::cerr << "loam-bench: " << left_out
-              << " benchmarks were left out, so their figures are missing; give --data, or name what "
-                 "to check\n";
+    std::cerr
+        << "loam-bench: " << left_out
+        << " benchmarks were left out, so their figures are missing; give --data, or name what "
+           "to check\n";
     failed = true;
   }
   return failed || (options.check && !lines.empty()) ? exit_failed : 0;

@@ -34,10 +34,16 @@ command_fmt() {
   fi
 }
 
-# The .cpp files that differ from the main branch, NUL-separated; all without git or with --all.
+# The .cpp files that differ from the main branch, or from REVISION with --since, NUL-separated; all
+# without git or with --all.
 files_to_lint() {
-  local base
-  if [[ ${1:-} != --all ]] && base="$(git merge-base HEAD main 2>/dev/null)"; then
+  local base=""
+  case "${1:-}" in
+    --all) ;;
+    --since) base="$2" ;;
+    *) base="$(git merge-base HEAD main 2>/dev/null)" || base="" ;;
+  esac
+  if [[ -n $base ]]; then
     { git diff -z --name-only --diff-filter=d "$base" && git ls-files -z --others --exclude-standard; } |
       grep -z -E '^(src|tests|bench|demo)/.*\.cpp$' || true
   else
@@ -66,7 +72,11 @@ run_clang_tidy() {
 }
 
 command_tidy() {
-  [[ $# -eq 0 || $1 == --all ]] || usage_fault "tidy does not know '$1'"
+  case "$*" in
+    "" | --all) ;;
+    "--since "*) git rev-parse -q --verify "$2^{commit}" >/dev/null || usage_fault "there is no revision '$2'" ;;
+    *) usage_fault "tidy does not know '$1'" ;;
+  esac
   steps_total=6
   step_setup build tidy
   step "house rules"

@@ -35,7 +35,7 @@ class ApiCore : public std::enable_shared_from_this<ApiCore> {
   Metrics metrics;
   std::atomic<bool> calibrating = false;  // one at a time: they would measure one another
   KeptAnswers kept;
-  std::mutex patching;                    // a tenant's change reads what it changes
+  std::mutex patching;  // a tenant's change reads what it changes
   LiveStreams live;
   Workers workers;  // last: its threads end first
 };

@@ -23,23 +23,16 @@
 
 namespace {
 
-#define FUNCTIONS(X)                                                                         \
-  X(clGetPlatformIDs)                                                                        \
-  X(clGetPlatformInfo)                                                                       \
-  X(clGetDeviceIDs)                                                                          \
-  X(clGetDeviceInfo)                                                                         \
-  X(clCreateContext)                                                                         \
-  X(clCreateCommandQueue)                                                                    \
-  X(clCreateProgramWithSource)                                                               \
-  X(clBuildProgram)                                                                          \
-  X(clCreateKernel)                                                                          \
-  X(clSetKernelArg)                                                                          \
-  X(clCreateBuffer)                                                                          \
-  X(clCreateImage)                                                                           \
-  X(clCreateSubBuffer) X(clReleaseMemObject) X(clRetainMemObject) X(clSVMAlloc) X(clSVMFree) \
-      X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clFinish)   \
-          X(clWaitForEvents) X(clReleaseEvent) X(clCreateUserEvent) X(clSetUserEventStatus)  \
-              X(clGetExtensionFunctionAddressForPlatform)
+// clang-format off
+#define FUNCTIONS(X) \
+  X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) \
+  X(clCreateContext) X(clCreateCommandQueue) X(clCreateProgramWithSource) X(clBuildProgram) \
+  X(clCreateKernel) X(clSetKernelArg) X(clCreateBuffer) X(clCreateImage) X(clCreateSubBuffer) \
+  X(clReleaseMemObject) X(clRetainMemObject) X(clSVMAlloc) X(clSVMFree) \
+  X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clFinish) \
+  X(clWaitForEvents) X(clReleaseEvent) X(clCreateUserEvent) X(clSetUserEventStatus) \
+  X(clGetExtensionFunctionAddressForPlatform)
+// clang-format on
 
 struct Api {
 #define MEMBER(name) decltype(&::name) name = nullptr;
