@@ -219,7 +219,8 @@ picos() {
   part="${part}000000000000"
   local sign=""
   [[ $1 == -* ]] && sign="-"
-  printf '%d' "$((${sign}(10#${whole#-} * 1000000000000 + 10#${part:0:12})))"
+  local units="$((10#${whole#-} * 1000000000000 + 10#${part:0:12}))"
+  printf '%d' "$sign$units"
 }
 
 # check_books TENANT: at rest, nothing is held, the wallet and the bill are what was paid in, every

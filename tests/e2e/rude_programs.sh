@@ -10,6 +10,7 @@ make_tenant acme
 
 say "one that forks 10,000 times: what its limit allows, and all of it is gone with its end"
 mark="forker-${root##*.}"
+# shellcheck disable=SC2016  # a program of Perl
 forks='$0 = shift; for (1..10000) { my $p = fork; if (!defined $p) { print "refused at $_\n"; exit 3 }
        if (!$p) { sleep 600; exit } } print "forked all\n"'
 forker="$(submit -- perl -e "$forks" "$mark")"

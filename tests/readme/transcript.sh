@@ -55,6 +55,7 @@ replay() {
       printf '%s\n' "${line#'$ '}"
       # Where the README starts loamd, a person takes a second to type on; a script waits for it.
       if [[ $line == '$ loamd '* ]]; then
+        # shellcheck disable=SC2016  # for the script that is written here
         printf 'for i in $(seq 300); do loam --host %q/sock health >/dev/null 2>&1 && break; sleep 0.2; done\n' \
           "$scratch"
       fi

@@ -33,6 +33,6 @@ read -r port <&"${SERVING[0]}"
 status=0
 (cd "$work" && OPENAI_BASE_URL="http://127.0.0.1:$port/v1" OPENAI_API_KEY=key-acme \
   node --test "$calls") || status=$?
-exec {SERVING[1]}>&-
+eval "exec ${SERVING[1]}>&-"
 wait "$SERVING_PID" || status=1
 exit "$status"
