@@ -48,8 +48,9 @@ struct TaskRecord {
   Duration billed_time;  // in usage records
   Money list;
   Money net;
-  Money tax;                         // charged with it
-  std::optional<LeaseRecord> lease;  // the last one
+  Money tax;                           // charged with it
+  std::optional<LeaseRecord> lease;    // the last one
+  std::optional<std::int64_t> output;  // thousandths; what its attempts said they made
 };
 
 struct TaskFilter {
@@ -97,6 +98,15 @@ struct CreditNoteFilter {
   TenantId tenant{};    // none: of every tenant
   InvoiceId invoice{};  // none: of any
   CreditNoteId only{};  // just this one; none: any
+};
+
+// Who a tenant is on paper. Personal data: kept outside the journal.
+struct Party {
+  std::string name;
+  std::string address;  // lines are separated by newlines
+  std::string tax_id;
+
+  bool empty() const { return name.empty() && address.empty() && tax_id.empty(); }
 };
 
 // ---- logs, devices, health ---------------------------------------------------------------
@@ -179,6 +189,10 @@ class Backend {
   // Of one budget, newest first.
   virtual Result<std::vector<BudgetNotice>> budget_notices(const std::string& budget,
                                                            std::int64_t limit) = 0;
+  // Who the tenant was at an instant; empty where nobody said, or it was forgotten since.
+  virtual Result<Party> buyer(TenantId tenant, Instant at) = 0;
+  // From now on; an empty one forgets all that was known of the tenant.
+  virtual Result<void> set_buyer(TenantId tenant, const Party& party, Instant now) = 0;
   // Whether the settings let notices be sent there; the error says why not.
   virtual Result<void> channel_allowed(const std::string& channel) = 0;
 

@@ -115,11 +115,13 @@ void BillMaker::add(const AdjustmentRecord& whole, InvoiceId invoice) {
   first_ = std::min(first_, record.from);
   adjusted_ += record.line.net;
   tax(record.line.card, record.line.net);
-  if (!counts_tokens(record.line.key.kind)) {
+  // What comes in many small pieces is added up by its price.
+  if (!counts_tokens(record.line.key.kind) && !counts_service(record.line.key.kind)) {
     adjustments_.emplace_back(record.from, view_of(record, invoice));
     return;
   }
-  const auto [found, fresh] = tokens_.try_emplace({invoice, record.line.key}, record);
+  record.lease = {};
+  const auto [found, fresh] = summed_.try_emplace({invoice, record.line.key}, record);
   if (fresh) return;
   AdjustmentRecord& sum = found->second;
   sum.from = std::min(sum.from, record.from);
@@ -187,6 +189,7 @@ AdjustmentView BillMaker::view_of(const AdjustmentRecord& record, InvoiceId invo
   view.unit_price = amount_text(key.unit_price);
   view.ce_hours = ce_hours_text(key, record.line.milli_ce_ms);
   view.tokens = counts_tokens(key.kind) ? record.line.milli_ce_ms : 0;
+  view.gib = gib_text(key, record.line.milli_ce_ms);
   view.list = amount_text(record.line.list);
   view.net = amount_text(record.line.net);
   if (invoice.valid()) view.invoice = invoice.text();
@@ -194,7 +197,7 @@ AdjustmentView BillMaker::view_of(const AdjustmentRecord& record, InvoiceId invo
 }
 
 bool BillMaker::empty() const {
-  return tasks_.empty() && adjustments_.empty() && tokens_.empty() && invoices_.empty();
+  return tasks_.empty() && adjustments_.empty() && summed_.empty() && invoices_.empty();
 }
 
 std::vector<TaskId> BillMaker::tasks() const {
@@ -281,7 +284,7 @@ BillView BillMaker::view(std::optional<Instant> from, Instant to) const {
   view.list = amount_text(list);
   view.discount = amount_text(list - net);
   auto adjustments = adjustments_;
-  for (const auto& [key, sum] : tokens_)
+  for (const auto& [key, sum] : summed_)
     adjustments.emplace_back(sum.from, view_of(sum, key.first));
   std::stable_sort(adjustments.begin(), adjustments.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -103,7 +103,7 @@ class BillMaker {
   std::map<TaskId, TaskLines> tasks_;
   std::vector<std::pair<Instant, AdjustmentView>> adjustments_;
   // Added up: gateways report often.
-  std::map<std::pair<InvoiceId, LineKey>, AdjustmentRecord> tokens_;
+  std::map<std::pair<InvoiceId, LineKey>, AdjustmentRecord> summed_;
   Money adjusted_;
   std::map<std::pair<std::string, std::int64_t>, Taxed> taxes_;  // by name and rate
   std::vector<BilledInvoice> invoices_;

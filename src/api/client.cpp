@@ -234,19 +234,11 @@ Result<TaskView> Client::task(const std::string& id) {
   return core_->get<TaskView>(path);
 }
 
-Result<TaskView> Client::stop(const std::string& id) {
-  LOAM_TRY(path, task_path(id, "/stop"));
-  return core_->write<TaskView>(Method::post, path, {});
-}
-
-Result<TaskView> Client::pause(const std::string& id) {
-  LOAM_TRY(path, task_path(id, "/pause"));
-  return core_->write<TaskView>(Method::post, path, {});
-}
-
-Result<TaskView> Client::resume(const std::string& id) {
-  LOAM_TRY(path, task_path(id, "/resume"));
-  return core_->write<TaskView>(Method::post, path, {});
+Result<TaskView> Client::act(const std::string& id, const char* verb, const std::string& model) {
+  LOAM_TRY(path, task_path(id, verb));
+  http::Request request = core_->keyed(Method::post, path);
+  add_query(request, "purchase_model", model);
+  return core_->call<TaskView>(request);
 }
 
 Result<LogChunk> Client::logs(const std::string& id, const std::string& stream,
@@ -411,6 +403,16 @@ Result<TenantView> Client::reverse(const std::string& id, const ReverseRequest& 
   LOAM_TRY(part, segment("transaction id", id));
   return core_->write<TenantView>(Method::post, "/v1/ledger/" + part + "/reverse", to_json(request),
                                   key);
+}
+
+Result<PartyView> Client::buyer(const std::string& name) {
+  LOAM_TRY(part, segment("tenant", name));
+  return core_->get<PartyView>("/v1/tenants/" + part + "/buyer");
+}
+
+Result<PartyView> Client::set_buyer(const std::string& name, const PartyRequest& party) {
+  LOAM_TRY(part, segment("tenant", name));
+  return core_->write<PartyView>(Method::put, "/v1/tenants/" + part + "/buyer", to_json(party));
 }
 
 Result<RateList> Client::rates() {

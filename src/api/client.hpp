@@ -87,9 +87,12 @@ class Client {
   Result<TaskView> submit(const TaskRequest& request, const std::string& key = {});
   Result<TaskPage> tasks(const TaskQuery& query = {});
   Result<TaskView> task(const std::string& id);
-  Result<TaskView> stop(const std::string& id);
-  Result<TaskView> pause(const std::string& id);
-  Result<TaskView> resume(const std::string& id);
+  Result<TaskView> stop(const std::string& id) { return act(id, "/stop", {}); }
+  Result<TaskView> pause(const std::string& id) { return act(id, "/pause", {}); }
+  // `model`: by which it goes on; empty: as before.
+  Result<TaskView> resume(const std::string& id, const std::string& model = {}) {
+    return act(id, "/resume", model);
+  }
   // One piece from `offset` on; call again with next_offset while it gives bytes.
   Result<LogChunk> logs(const std::string& id, const std::string& stream, std::int64_t offset);
   // One stream as it grows, until the task ends, `on_chunk` says false, or it is cancelled.
@@ -121,6 +124,10 @@ class Client {
                              const std::string& key = {});
   Result<TenantView> top_up(const std::string& name, const TopUpRequest& request,
                             const std::string& key = {});
+
+  // Who the tenant is on its invoices.
+  Result<PartyView> buyer(const std::string& name);
+  Result<PartyView> set_buyer(const std::string& name, const PartyRequest& party);
 
   Result<RateList> rates();
   Result<SpotPriceList> spot_prices(const std::string& currency, const std::string& from,
@@ -171,6 +178,7 @@ class Client {
   Result<std::string> metrics();  // Prometheus text
 
  private:
+  Result<TaskView> act(const std::string& id, const char* verb, const std::string& model);
   struct Core;
   explicit Client(std::unique_ptr<Core> core);
   std::unique_ptr<Core> core_;

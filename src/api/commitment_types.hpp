@@ -13,7 +13,7 @@ namespace loam::api {
 // What is charged or given back besides usage.
 struct AdjustmentView {
   std::string kind;  // fee, covered, credit, prompt_tokens, cached_tokens, generated_tokens,
-                     // token_income, credit_note, rounding
+                     // token_income, storage, network, credit_note, rounding
   std::string from;
   std::string to;
   std::string commitment;  // of a fee
@@ -25,9 +25,10 @@ struct AdjustmentView {
   std::string purchase_model;
   std::string tariff;
   std::string window;
-  std::string unit_price;  // list, per CE-hour or per million tokens
+  std::string unit_price;  // list, per CE-hour, million tokens, GiB-hour or GiB
   std::string ce_hours;    // rounded to 6 decimals, for people; the amounts are exact
   std::int64_t tokens = 0;
+  std::string gib;  // GiB-hours of storage, GiB of network, likewise; empty for others
   std::string list;
   std::string net;      // below zero: given back
   std::string invoice;  // that it is on, or that a credit note gives back of; empty: none yet
@@ -39,7 +40,7 @@ struct AdjustmentView {
 BOOST_DESCRIBE_STRUCT(AdjustmentView, (),
                       (kind, from, to, commitment, lease, project, environment, model,
                        model_version, purchase_model, tariff, window, unit_price, ce_hours, tokens,
-                       list, net, invoice, note))
+                       gib, list, net, invoice, note))
 
 // POST /v1/token-usage: what a gateway counted, since its last report.
 struct TokenUseEntry {
@@ -76,17 +77,18 @@ BOOST_DESCRIBE_STRUCT(TokenUsageView, (), (source, sequence, refused))
 // POST /v1/commitments. Days are those of the rate card's zone; an instant stands for its day.
 struct CommitmentRequest {
   std::string tenant;
-  std::string ce;
+  std::string ce;                     // this, or `spend`
   std::string period = "month";       // month, quarter, year
   std::optional<std::string> from;    // default: today
   std::optional<std::string> until;   // not included; default: one period later
   std::optional<std::string> anchor;  // periods begin on its day of the month; default: `from`
   std::string project = "default";
   std::string environment = "default";
-  std::string model;  // "name", or "name@version"
+  std::string model;                 // "name", or "name@version"
+  std::optional<std::string> spend;  // money an hour, in the tenant's currency
 };
 BOOST_DESCRIBE_STRUCT(CommitmentRequest, (),
-                      (tenant, ce, period, from, until, anchor, project, environment, model))
+                      (tenant, ce, period, from, until, anchor, project, environment, model, spend))
 
 // POST /v1/commitments/{id}/cancel.
 struct CancelRequest {
@@ -120,10 +122,11 @@ struct CommitmentView {
   std::string model;
   std::string model_version;
   std::vector<CommitmentFeeView> fees;
+  std::string spend = "0";  // money an hour; 0: a capacity
 };
 BOOST_DESCRIBE_STRUCT(CommitmentView, (),
                       (id, tenant, currency, state, ce, period, from, to, unit_price, project,
-                       environment, model, model_version, fees))
+                       environment, model, model_version, fees, spend))
 
 struct CommitmentList {
   std::vector<CommitmentView> commitments;  // by id

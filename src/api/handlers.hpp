@@ -39,6 +39,8 @@ LOAM_API_HANDLER(list_tenants);
 LOAM_API_HANDLER(show_tenant);
 LOAM_API_HANDLER(create_tenant);
 LOAM_API_HANDLER(change_tenant);
+LOAM_API_HANDLER(show_buyer);
+LOAM_API_HANDLER(set_buyer);
 LOAM_API_HANDLER(top_up);
 LOAM_API_HANDLER(pay_out);
 LOAM_API_HANDLER(reverse_transaction);

@@ -29,6 +29,7 @@ CommitmentView view_of(const engine::State& state, Instant now, const Commitment
                : terms.from > now ? "coming"
                                   : "in_force";
   view.ce = to_text(terms.ce);
+  view.spend = amount_text(terms.spend);
   for (const PeriodName& period : periods) {
     if (period.months == terms.months) view.period = period.name;
   }
@@ -64,8 +65,14 @@ Result<BuyCommitment> order_of(Call& call, const CommitmentRequest& request) {
   BuyCommitment order;
   LOAM_TRY(tenant, call.tenant(request.tenant));
   order.tenant = tenant.id;
-  LOAM_TRY(ce, parse_ce(request.ce));
-  order.ce = ce;
+  if (request.spend) {
+    LOAM_TRY(spend, Money::parse(*request.spend, tenant.currency));
+    order.spend = spend;
+  }
+  if (!request.spend || !request.ce.empty()) {
+    LOAM_TRY(ce, parse_ce(request.ce));
+    order.ce = ce;
+  }
   order.months = 0;
   for (const PeriodName& period : periods) {
     if (request.period == period.name) order.months = period.months;

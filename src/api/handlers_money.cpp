@@ -65,7 +65,8 @@ Result<std::string> invoice_json(Call& call, const std::string& id_text) {
   CreditNoteFilter filter;
   filter.invoice = *id;
   LOAM_TRY(notes, call.backend().credit_notes(filter));
-  InvoiceView view = view_of(*record, owner, notes);
+  LOAM_TRY(buyer, call.backend().buyer(record->invoice.tenant, record->issued_at));
+  InvoiceView view = view_of(*record, owner, buyer, notes);
   for (const CreditNoteRecord& note : notes) view.credits.push_back(view_of(note, owner));
   return to_json(view);
 }
@@ -169,6 +170,34 @@ void pay_out(const CallPtr& call) {
   move_money<PayOut>(call);
 }
 
+void show_buyer(const CallPtr& call) {
+  call->finish([&]() -> Result<std::string> {
+    LOAM_TRY(tenant, call->tenant(call->parameter("name")));
+    Instant now;
+    call->backend().read([&](const engine::State&, Instant at) { now = at; });
+    LOAM_TRY(party, call->backend().buyer(tenant.id, now));
+    return to_json(view_of(party));
+  }());
+}
+
+void set_buyer(const CallPtr& call) {
+  call->finish([&]() -> Result<std::string> {
+    LOAM_TRY(tenant, call->tenant(call->parameter("name")));
+    LOAM_TRY(request, body_of<PartyRequest>(*call));
+    constexpr std::size_t text_max = 1000;
+    for (const std::string* text : {&request.name, &request.address, &request.tax_id}) {
+      if (text->size() > text_max)
+        return invalid("a text of " + std::to_string(text->size()) + " bytes is too long",
+                       "the most is " + std::to_string(text_max));
+    }
+    const Party party{request.name, request.address, request.tax_id};
+    Instant now;
+    call->backend().read([&](const engine::State&, Instant at) { now = at; });
+    LOAM_CHECK(call->backend().set_buyer(tenant.id, party, now));
+    return to_json(view_of(party));
+  }());
+}
+
 void reverse_transaction(const CallPtr& call) {
   const auto request = body_of<ReverseRequest>(*call);
   if (!request) return call->fail(request.error());
@@ -229,9 +258,16 @@ void list_invoices(const CallPtr& call) {
     CreditNoteFilter filter;
     if (tenant) filter.tenant = tenant->id;
     LOAM_TRY(notes, call->backend().credit_notes(filter));
+    std::vector<Party> buyers;
+    for (const InvoiceRecord& record : records) {
+      LOAM_TRY(buyer, call->backend().buyer(record.invoice.tenant, record.issued_at));
+      buyers.push_back(std::move(buyer));
+    }
     call->backend().read([&](const engine::State& state, Instant) {
-      for (const InvoiceRecord& record : records)
-        list.invoices.push_back(view_of(record, tenant_name(state, record.invoice.tenant), notes));
+      for (std::size_t i = 0; i < records.size(); ++i) {
+        const std::string owner = tenant_name(state, records[i].invoice.tenant);
+        list.invoices.push_back(view_of(records[i], owner, buyers[i], notes));
+      }
     });
     return to_json(list);
   }());

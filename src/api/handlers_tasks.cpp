@@ -1,6 +1,8 @@
 // Quotes and tasks.
 #include "api/handlers.hpp"
 #include "api/requests.hpp"
+#include "api/suggestion.hpp"
+#include "domain/enumerators.hpp"
 
 namespace loam::api::handlers {
 namespace {
@@ -42,7 +44,7 @@ Result<std::string> json_of(Call& call, const std::string& id) {
 
 // Stop, pause and resume: a command for one task of the caller's.
 template <class TaskCommand>
-void command_task(const CallPtr& call) {
+void command_task(const CallPtr& call, TaskCommand command) {
   const auto record = call->task(call->parameter("id"));
   if (!record) return call->fail(record.error());
   // A repeated request gets its first answer; a new one for what is over is told so.
@@ -55,8 +57,8 @@ void command_task(const CallPtr& call) {
                              "the task " + record->id.text() + " has finished",
                              "see how it ended with: loam show " + record->id.text()});
   }
-  call->post(TaskCommand{record->id},
-             [call](const std::string& subject) { return json_of(*call, subject); });
+  command.task = record->id;
+  call->post(command, [call](const std::string& subject) { return json_of(*call, subject); });
 }
 
 }  // namespace
@@ -70,7 +72,14 @@ void quote(const CallPtr& call) {
                            asked->expected);
   });
   if (answer.reject) return call->fail(*answer.reject);
-  call->answer(to_json(view_of(*answer.quote, asked->tenant.name)));
+  QuoteView view = view_of(*answer.quote, asked->tenant.name);
+  const auto suggestion = suggest(call->backend(), asked->tenant.id, asked->spec);
+  if (!suggestion) return call->fail(suggestion.error());
+  if (*suggestion) {
+    view.suggested_ce = to_text((*suggestion)->ce);
+    view.suggestion = (*suggestion)->words;
+  }
+  call->answer(to_json(view));
 }
 
 void submit_task(const CallPtr& call) {
@@ -119,15 +128,21 @@ void show_task(const CallPtr& call) {
 }
 
 void stop_task(const CallPtr& call) {
-  command_task<StopTask>(call);
+  command_task(call, StopTask{});
 }
 
 void pause_task(const CallPtr& call) {
-  command_task<PauseTask>(call);
+  command_task(call, PauseTask{});
 }
 
 void resume_task(const CallPtr& call) {
-  command_task<ResumeTask>(call);
+  ResumeTask command;
+  if (const std::string model = call->query("purchase_model"); !model.empty()) {
+    const auto known = parse_enumerator<PurchaseModel>(model);
+    if (!known) return call->fail(known.error());
+    command.purchase_model = *known;
+  }
+  command_task(call, command);
 }
 
 }  // namespace loam::api::handlers

@@ -25,6 +25,7 @@ namespace loam::api {
   X(BudgetAnswer)            \
   X(CommitmentRequest)       \
   X(TokenUsageRequest)       \
+  X(PartyRequest)            \
   X(ReverseRequest) X(CancelRequest)
 #define LOAM_API_VIEWS(X) \
   X(HealthView)           \
@@ -52,6 +53,7 @@ namespace loam::api {
   X(CommitmentView)       \
   X(CommitmentList)       \
   X(TokenUsageView)       \
+  X(PartyView)            \
   X(TokenView) X(TokenList) X(BackupView) X(ReloadView) X(TopView) X(Problem)
 
 // The JSON text of a shape, members in the order of its declaration: also what `--json` prints.

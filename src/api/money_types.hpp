@@ -194,17 +194,18 @@ struct InvoiceLineView {
   std::string purchase_model;
   std::string tariff;
   std::string window;
-  std::string unit_price;  // per CE-hour, per task or per million tokens
+  std::string unit_price;  // per CE-hour, task, million tokens, GiB-hour or GiB
   std::string ce_hours;    // rounded to 6 decimals, for people; the amounts are exact
   std::int64_t tasks = 0;
   std::int64_t tokens = 0;
+  std::string gib;  // GiB-hours of storage, GiB of network; empty for others
   std::string list;
   std::string net;
   std::string payable;
 };
 BOOST_DESCRIBE_STRUCT(InvoiceLineView, (),
                       (kind, project, environment, model, model_version, purchase_model, tariff,
-                       window, unit_price, ce_hours, tasks, tokens, list, net, payable))
+                       window, unit_price, ce_hours, tasks, tokens, gib, list, net, payable))
 
 // POST /v1/invoices/{id}/credit.
 struct CreditRequest {
@@ -212,6 +213,23 @@ struct CreditRequest {
   std::string reason;
 };
 BOOST_DESCRIBE_STRUCT(CreditRequest, (), (amount, reason))
+
+// Who sells, or who pays. Lines of the address are separated by newlines.
+struct PartyView {
+  std::string name;
+  std::string address;
+  std::string tax_id;
+};
+BOOST_DESCRIBE_STRUCT(PartyView, (), (name, address, tax_id))
+
+// PUT /v1/tenants/{name}/buyer: who a tenant is on its invoices from now on. All empty: forgets
+// whoever it was, on invoices already issued too.
+struct PartyRequest {
+  std::string name;
+  std::string address;
+  std::string tax_id;
+};
+BOOST_DESCRIBE_STRUCT(PartyRequest, (), (name, address, tax_id))
 
 struct InvoiceView {
   std::string id;
@@ -228,10 +246,15 @@ struct InvoiceView {
   std::string rounding;                 // total less what was charged with tax; posted at issue
   std::string credited;                 // of the total, given back since
   std::vector<CreditNoteView> credits;  // likewise, one by one; only where one invoice is shown
+  PartyView seller;                     // as it was when it was issued; empty: nobody was named
+  PartyView buyer;                      // likewise; empty: nobody is known, or it was forgotten
+  std::string terms;                    // of payment, in the seller's words
+  std::optional<std::string> due;       // what the wallet does not cover; absent: nobody said
+  std::optional<std::string> due_at;
 };
 BOOST_DESCRIBE_STRUCT(InvoiceView, (),
                       (id, tenant, tenant_id, currency, from, to, issued_at, lines, subtotal, taxes,
-                       total, rounding, credited, credits))
+                       total, rounding, credited, credits, seller, buyer, terms, due, due_at))
 
 struct InvoiceList {
   std::vector<InvoiceView> invoices;  // newest first
@@ -279,13 +302,12 @@ struct BudgetRequest {
   std::string limit_percent = "100";
   std::string approve_percent = "120";
   std::string running = "let_run";    // or stop: what becomes of running tasks at the limit
-  bool hard = true;                   // denies where what was spent cannot be known
   std::string approval_wait = "24h";  // after which an unanswered request expires
   std::vector<std::string> channels;  // http://HOST:PORT/PATH, command:/PATH
 };
 BOOST_DESCRIBE_STRUCT(BudgetRequest, (),
                       (name, tenant, project, environment, model, monthly, zone, remind_percent,
-                       limit_percent, approve_percent, running, hard, approval_wait, channels))
+                       limit_percent, approve_percent, running, approval_wait, channels))
 
 // POST /v1/budgets/{name}/answer: to its open request for approval.
 struct BudgetAnswer {
@@ -317,7 +339,6 @@ struct BudgetView {
   std::string limit_percent;
   std::string approve_percent;
   std::string running;
-  bool hard = true;
   std::string approval_wait;
   std::vector<std::string> channels;
   std::string spent;     // this month, taxes included
@@ -331,7 +352,7 @@ struct BudgetView {
 };
 BOOST_DESCRIBE_STRUCT(BudgetView, (),
                       (name, tenant, project, environment, model, currency, monthly, zone,
-                       remind_percent, limit_percent, approve_percent, running, hard, approval_wait,
+                       remind_percent, limit_percent, approve_percent, running, approval_wait,
                        channels, spent, reserved, available, limit, request_open, approved_by,
                        approved_until, notices))
 

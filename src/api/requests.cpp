@@ -220,7 +220,6 @@ Result<Budget> budget_of(const BudgetRequest& asked, TenantId tenant, Currency c
   LOAM_CHECK(take("limit_percent", asked.limit_percent, budget.limit_at, threshold));
   LOAM_CHECK(take("approve_percent", asked.approve_percent, budget.approve_at, threshold));
   LOAM_CHECK(take("running", asked.running, budget.running, parse_enumerator<RunningPolicy>));
-  budget.hard = asked.hard;
   LOAM_CHECK(take("approval_wait", asked.approval_wait, budget.approval_wait, parse_duration));
   budget.channels = asked.channels;
   return budget;

@@ -14,6 +14,9 @@ constexpr QueryParameter task_query[] = {
     {"after", "string", "the page that follows this task id"},
     {"limit", "integer", "tasks a page, 1 to 500; default 100"},
 };
+constexpr QueryParameter resume_query[] = {
+    {"purchase_model", "string", "by which it goes on, where that is another than before"},
+};
 constexpr QueryParameter log_query[] = {
     {"stream", "string", "stdout (the default) or stderr"},
     {"offset", "integer", "first byte wanted; default 0, or Last-Event-ID"},
@@ -82,7 +85,8 @@ const Route table[] = {
     {Method::post, "/v1/tasks/{id}/pause", "pauseTask", "Asks a task to checkpoint and rest.",
      Action::change_tasks, false, "", "TaskView", 200, no_query, "", true, handlers::pause_task},
     {Method::post, "/v1/tasks/{id}/resume", "resumeTask", "Puts a paused task back in the queue.",
-     Action::change_tasks, false, "", "TaskView", 200, no_query, "", true, handlers::resume_task},
+     Action::change_tasks, false, "", "TaskView", 200, resume_query, "", true,
+     handlers::resume_task},
     {Method::get, "/v1/tasks/{id}/logs", "taskLogs", "A piece of a task's output.",
      Action::see_tasks, false, "", "LogView", 200, log_query, "log (LogView)", false,
      handlers::task_logs},
@@ -136,6 +140,12 @@ const Route table[] = {
     {Method::post, "/v1/tenants/{name}/refund", "payOut",
      "Pays out of a tenant's wallet, at most what is free of it.", Action::top_up, false,
      "TopUpRequest", "TenantView", 200, no_query, "", true, handlers::pay_out},
+    {Method::get, "/v1/tenants/{name}/buyer", "showBuyer", "Who a tenant is on its invoices.",
+     Action::see_money, false, "", "PartyView", 200, no_query, "", false, handlers::show_buyer},
+    {Method::put, "/v1/tenants/{name}/buyer", "setBuyer",
+     "Says who a tenant is on its invoices from now on; all empty: forgets it.",
+     Action::change_tenants, false, "PartyRequest", "PartyView", 200, no_query, "", true,
+     handlers::set_buyer, true},
     {Method::post, "/v1/ledger/{id}/reverse", "reverseTransaction",
      "Turns a payment into or out of a wallet round, once.", Action::top_up, false,
      "ReverseRequest", "TenantView", 200, no_query, "", true, handlers::reverse_transaction},

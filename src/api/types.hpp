@@ -104,13 +104,17 @@ struct QuoteView {
   std::string tariff;
   std::string service_class;
   std::string isolation;
+  // From what finished tasks of its name used: what would do, and the figures in words.
+  std::optional<std::string> suggested_ce;
+  std::string suggestion;
 };
 BOOST_DESCRIBE_STRUCT(QuoteView, (),
                       (tenant, device, device_type, devices, share, memory_mib, ce, billable_ce,
                        ce_per_gibibyte, currency, unit_price, per_task, discount_percent, per_hour,
                        expected, best, worst, tax_percent, expected_with_tax, best_with_tax,
                        worst_with_tax, at_most, rule, expected_ms, limit_ms, starts_now, waits_for,
-                       room_by, purchase_model, tariff, service_class, isolation))
+                       room_by, purchase_model, tariff, service_class, isolation, suggested_ce,
+                       suggestion))
 
 struct TaskView {
   std::string id;
@@ -150,6 +154,7 @@ struct TaskView {
   std::string held;
   std::string purchase_model;
   std::string tariff;
+  std::optional<std::string> output;  // what it says it made, of its own unit; attempts added up
 };
 BOOST_DESCRIBE_STRUCT(TaskView, (),
                       (id, name, tenant, state, outcome, exit_code, reason, command, project,
@@ -157,7 +162,7 @@ BOOST_DESCRIBE_STRUCT(TaskView, (),
                        isolation, isolation_note, share, share_measured, ce, billable_ce,
                        memory_mib, submitted_at, started_at, finished_at, limit_ms, run_ms,
                        billed_ms, attempts, currency, cost, cost_with_tax, held, purchase_model,
-                       tariff))
+                       tariff, output))
 
 struct TaskPage {
   std::vector<TaskView> tasks;  // newest first

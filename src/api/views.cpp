@@ -218,6 +218,7 @@ TaskView view_of(const engine::State& state, Instant now, const TaskRecord& reco
   view.held = "0";
   view.purchase_model = word(spec.purchase_model);
   view.tariff = word(spec.tariff);
+  if (record.output) view.output = decimal_text(*record.output, 3);
   if (record.lease) put_lease(state, *record.lease, view);
   if (record.state == TaskState::finished) return view;
   if (const Task* task = state.find_task(record.id))
@@ -342,7 +343,6 @@ BudgetView budget_view(const engine::State& state, Instant now, const std::strin
   view.limit_percent = share(budget.limit_at);
   view.approve_percent = share(budget.approve_at);
   view.running = word(budget.running);
-  view.hard = budget.hard;
   view.approval_wait = to_text(budget.approval_wait);
   view.channels = budget.channels;
   view.spent = amount_text(standing.spent);
@@ -359,8 +359,17 @@ BudgetView budget_view(const engine::State& state, Instant now, const std::strin
 
 // milli-CE ms to millionths of a CE-hour: / 1000 / 3,600,000 * 1,000,000, half away from zero.
 std::string ce_hours_text(const LineKey& key, std::int64_t milli_ce_ms) {
-  if (counts_tokens(key.kind)) milli_ce_ms = 0;
+  if (counts_tokens(key.kind) || counts_service(key.kind)) milli_ce_ms = 0;
   return decimal_text(milli_ce_ms / 3600 + (milli_ce_ms % 3600) / 1800, 6);
+}
+
+// In millionths, half away from zero; nothing below zero is ever held or moved.
+std::string gib_text(const LineKey& key, std::int64_t quantity) {
+  if (!counts_service(key.kind)) return {};
+  const Int128 one = key.kind == InvoiceLineKind::storage ? Int128{1024} * 3'600'000  // MiB × ms
+                                                          : Int128{1} << 30;          // bytes
+  const Int128 millionths = (static_cast<Int128>(quantity) * 1'000'000 + one / 2) / one;
+  return decimal_text(static_cast<std::int64_t>(millionths), 6);
 }
 
 TaxLineView view_of(const TaxLine& tax) {
@@ -368,7 +377,11 @@ TaxLineView view_of(const TaxLine& tax) {
           amount_text(tax.amount)};
 }
 
-InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant,
+PartyView view_of(const Party& party) {
+  return {party.name, party.address, party.tax_id};
+}
+
+InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant, const Party& buyer,
                     const std::vector<CreditNoteRecord>& notes) {
   const Invoice& invoice = record.invoice;
   InvoiceView view;
@@ -385,8 +398,8 @@ InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant,
                           word(line.key.tariff), line.key.window, amount_text(line.key.unit_price),
                           ce_hours_text(line.key, line.milli_ce_ms), line.tasks,
                           counts_tokens(line.key.kind) ? line.milli_ce_ms : 0,
-                          amount_text(line.list), amount_text(line.net),
-                          amount_text(line.payable)});
+                          gib_text(line.key, line.milli_ce_ms), amount_text(line.list),
+                          amount_text(line.net), amount_text(line.payable)});
   }
   view.subtotal = amount_text(invoice.subtotal);
   for (const TaxLine& tax : invoice.taxes) view.taxes.push_back(view_of(tax));
@@ -397,6 +410,11 @@ InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant,
     if (note.note.invoice == invoice.id) credited += note.note.total;
   }
   view.credited = amount_text(credited);
+  view.seller = {invoice.seller.name, invoice.seller.address, invoice.seller.tax_id};
+  view.buyer = view_of(buyer);
+  view.terms = invoice.seller.terms;
+  if (invoice.due) view.due = amount_text(*invoice.due);
+  view.due_at = time_text(invoice.due_at);
   return view;
 }
 

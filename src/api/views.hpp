@@ -37,13 +37,16 @@ CreditNoteView view_of(const CreditNoteRecord& record, const std::string& tenant
 BudgetNoticeView view_of(const BudgetNotice& notice);
 // Requires a budget of that name.
 BudgetView budget_view(const engine::State& state, Instant now, const std::string& name);
-// `notes`: those that give back of it, and of others.
-InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant,
+// `notes`: those that give back of it, and of others. `buyer`: as it was at issue.
+InvoiceView view_of(const InvoiceRecord& record, const std::string& tenant, const Party& buyer,
                     const std::vector<CreditNoteRecord>& notes);
+PartyView view_of(const Party& party);
 LedgerEntry view_of(const TransactionRecord& record);
 
 // "0.05" of a CE-hour, in millionths: rounded for people. Nothing for tokens.
 std::string ce_hours_text(const LineKey& key, std::int64_t milli_ce_ms);
+// The quantity of storage and network, likewise; empty for others.
+std::string gib_text(const LineKey& key, std::int64_t quantity);
 TaxLineView view_of(const TaxLine& tax);
 
 }  // namespace loam::api

@@ -23,16 +23,18 @@ constexpr MilliCe committed_ce_max{100'000'000};  // 100,000 CE
 
 // What is asked for; the rest follows from the card.
 struct CommitmentOrder {
-  MilliCe ce;
+  MilliCe ce;                     // 0 where money is committed
   std::int64_t months = 1;        // of a period: 1, 3 or 12
   std::optional<Instant> from;    // its local day; nothing: today
   std::optional<Instant> until;   // the end of its local day before; nothing: after one period
   std::optional<Instant> anchor;  // whose local day of the month periods begin on; nothing: `from`
+  std::optional<Money> spend;     // an hour, instead of CE
 };
 
 // The commitment with its price and every fee that it will come to, by the days of the card's zone.
-// ErrorKind::invalid_argument for no CE, another number of months, a day before today, an end that
-// is not after the start, more than ten years; ErrorKind::not_found where the card sells none.
+// ErrorKind::invalid_argument for no CE and no money, or both, another number of months, a day
+// before today, an end that is not after the start, more than ten years; ErrorKind::not_found where
+// the card sells none.
 Result<CommitmentTerms> commitment_on(const PriceTable& table, const CommitmentOrder& order,
                                       BasisPoints tenant_discount, Instant now);
 
@@ -54,6 +56,18 @@ struct Covered {
 // until they are used up. What is covered and unused adds up to the rights. O(uses × cuts).
 Covered cover(const std::vector<CoverUse>& uses, const std::vector<CapacityRight>& rights,
               const Period& period);
+
+// Use worth so much an hour, at the price of a committed CE-hour.
+struct SpendRight {
+  Period period;
+  Money spend;  // an hour
+  Money unit_price;
+};
+// Of what `covered` left of the uses the rights take, in the same order, what is worth their money
+// for their part of `period`: at most that, and no instant counts more than another. Adds to
+// `covered`; `unused` grows by what use there was none for. O(uses · log uses + rights).
+void cover_spend(const std::vector<CoverUse>& uses, const std::vector<SpendRight>& rights,
+                 const Period& period, Covered& covered);
 
 // The part of a record's price that `covered` milli-CE·ms of it come to, rounded once half to even.
 // Requires a record with a length.

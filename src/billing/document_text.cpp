@@ -54,6 +54,54 @@ std::string table_text(const std::vector<Row>& rows, std::size_t numbers) {
   return text;
 }
 
+void add_lines(const std::string& text, std::vector<std::string>& lines) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    if (end > begin) lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+std::vector<std::string> lines_of(const Party& party, const std::string& name) {
+  std::vector<std::string> lines;
+  add_lines(name, lines);
+  add_lines(party.address, lines);
+  if (!party.tax_id.empty()) add_lines("Tax ID " + party.tax_id, lines);
+  return lines;
+}
+
+// A name and what belongs to it, line by line.
+std::string facts_text(const std::string& name, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines)
+    text += padded_right(text.empty() ? name : "", 11) + line + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> seller_lines(const Document& document) {
+  return lines_of(document.seller,
+                  document.seller.name.empty() ? document.issuer : document.seller.name);
+}
+
+std::vector<std::string> buyer_lines(const Document& document) {
+  const std::string account =
+      document.tenant_name.empty() ? document.tenant.text() : document.tenant_name;
+  const std::string& name = document.buyer.name;
+  return lines_of(document.buyer, name.empty() ? account : name + " (" + account + ")");
+}
+
+std::string due_text(const Document& document) {
+  if (!document.due) return {};
+  if (document.due->is_zero()) return payable_text(*document.due) + ", paid from the wallet";
+  std::string text = payable_text(*document.due);
+  if (document.due_at) text += " by " + to_text(*document.due_at).substr(0, 10);
+  return text;
+}
+
+namespace {
+
 std::string head_text(const Document& document) {
   const bool note = document.kind == DocumentKind::credit_note;
   std::string text = (note ? "Credit note " : "Invoice ") + number_text(document) + "\n";
@@ -61,14 +109,15 @@ std::string head_text(const Document& document) {
     text += "corrects   inv-" + std::to_string(document.corrects) + "\n";
     text += "because    " + document.reason + "\n";
   }
-  if (!document.issuer.empty()) text += "from       " + document.issuer + "\n";
-  text += "to         " +
-          (document.tenant_name.empty() ? document.tenant.text() : document.tenant_name) + "\n";
+  text += facts_text("from", seller_lines(document)) + facts_text("to", buyer_lines(document));
   text += "usage      " + to_text(document.period.from) + " to " + to_text(document.period.to) +
           " (not included)\n";
   text += "issued     " + to_text(document.issued_at) + "\n";
-  text += "amounts in " + std::string(document.currency.code()) + "\n\n";
-  return text;
+  text += "amounts in " + std::string(document.currency.code()) + "\n";
+  if (document.due) text += "due        " + due_text(document) + "\n";
+  std::vector<std::string> terms;
+  add_lines(document.terms, terms);
+  return text + facts_text("terms", terms) + "\n";
 }
 
 }  // namespace
@@ -176,6 +225,12 @@ std::string member(const char* name, const std::string& json) {
   return "\"" + std::string(name) + "\":" + json;
 }
 
+std::string party_json(const Party& party) {
+  return "{" + member("name", json_string(party.name)) + "," +
+         member("address", json_string(party.address)) + "," +
+         member("tax_id", json_string(party.tax_id)) + "}";
+}
+
 std::string line_json(const DocumentLine& line) {
   return "{" + member("kind", json_string(name_of(line.kind))) + "," +
          member("project", json_string(line.project)) + "," +
@@ -193,14 +248,20 @@ std::string line_json(const DocumentLine& line) {
 }  // namespace
 
 std::string to_json(const Document& document) {
-  std::string text = "{" + member("number", json_string(number_text(document))) + "," +
-                     member("tenant", json_string(document.tenant.text())) + "," +
-                     member("tenant_name", json_string(document.tenant_name)) + "," +
-                     member("issuer", json_string(document.issuer)) + "," +
-                     member("currency", json_string(document.currency.code())) + "," +
-                     member("from", json_string(to_text(document.period.from))) + "," +
-                     member("to", json_string(to_text(document.period.to))) + "," +
-                     member("issued_at", json_string(to_text(document.issued_at))) + ",";
+  std::string text =
+      "{" + member("number", json_string(number_text(document))) + "," +
+      member("tenant", json_string(document.tenant.text())) + "," +
+      member("tenant_name", json_string(document.tenant_name)) + "," +
+      member("issuer", json_string(document.issuer)) + "," +
+      member("seller", party_json(document.seller)) + "," +
+      member("buyer", party_json(document.buyer)) + "," +
+      member("terms", json_string(document.terms)) + "," +
+      member("due", document.due ? json_string(payable_text(*document.due)) : "null") + "," +
+      member("due_at", document.due_at ? json_string(to_text(*document.due_at)) : "null") + "," +
+      member("currency", json_string(document.currency.code())) + "," +
+      member("from", json_string(to_text(document.period.from))) + "," +
+      member("to", json_string(to_text(document.period.to))) + "," +
+      member("issued_at", json_string(to_text(document.issued_at))) + ",";
   if (document.kind == DocumentKind::credit_note) {
     text += member("corrects", json_string("inv-" + std::to_string(document.corrects))) + "," +
             member("reason", json_string(document.reason)) + ",";

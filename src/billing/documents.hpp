@@ -43,6 +43,16 @@ struct DocumentLine {
   friend bool operator==(const DocumentLine&, const DocumentLine&) = default;
 };
 
+// Who sells, or who pays, as paper has it; lines of an address are separated by newlines.
+struct Party {
+  std::string name;
+  std::string address;
+  std::string tax_id;
+
+  bool empty() const { return name.empty() && address.empty() && tax_id.empty(); }
+  friend bool operator==(const Party&, const Party&) = default;
+};
+
 enum class DocumentKind : std::uint8_t { invoice, credit_note };
 
 struct Document {
@@ -50,7 +60,12 @@ struct Document {
   std::uint64_t number = 0;
   TenantId tenant;
   std::string tenant_name;
-  std::string issuer;
+  std::string issuer;  // who sells, where `seller` does not say
+  Party seller;        // as it was at issue
+  Party buyer;
+  std::string terms;         // of payment, in words
+  std::optional<Money> due;  // what the wallet does not cover; absent: nobody said
+  std::optional<Instant> due_at;
   Currency currency;
   Period period;
   Instant issued_at;
@@ -64,6 +79,11 @@ struct Document {
   friend bool operator==(const Document&, const Document&) = default;
 };
 
+// Who sells and who pays, line by line: names, addresses, tax numbers.
+std::vector<std::string> seller_lines(const Document& document);
+std::vector<std::string> buyer_lines(const Document& document);
+// "0.00, paid from the wallet", "12.34 by 2026-04-15"; empty where nobody said.
+std::string due_text(const Document& document);
 // "inv-17", "cn-3".
 std::string number_text(const Document& document);
 

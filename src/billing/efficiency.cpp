@@ -32,7 +32,6 @@ struct Sums {
   Int128 used = 0;
   Int128 queue = 0;
   Int128 cost = 0;
-  std::int64_t output = 0;
   std::int64_t used_most = 0;
 };
 
@@ -50,7 +49,6 @@ void add(Sums& sums, const RunMeasure& run, Int128 time) {
   sums.used += run.used.value * time;
   sums.queue += (run.from - run.submitted).ms;
   sums.cost += cost_in(run, time);
-  sums.output += run.output;
   sums.used_most = std::max(sums.used_most, run.used.value);
 }
 
@@ -66,7 +64,44 @@ WorkEfficiency work_of(const std::string& name, const Sums& sums, Currency curre
   const Int128 unused = std::max<Int128>(0, sums.asked - sums.used);
   work.wasted = sums.asked > 0 ? work.cost.times_ratio(unused, sums.asked, Rounding::half_even)
                                : Money::zero(currency);
-  if (sums.output > 0) work.per_output = work.cost.times_ratio(1, sums.output, Rounding::half_even);
+  return work;
+}
+
+// What the runs of one name made, measured or not: of a run that lies in part in the period, that
+// part.
+struct Made {
+  std::int64_t runs = 0;
+  Int128 time = 0;
+  Int128 asked = 0;   // milli-CE × ms
+  Int128 output = 0;  // thousandths
+  Int128 cost = 0;
+};
+
+void add(Made& made, const RunMeasure& run, Int128 time) {
+  const Int128 all = (run.to - run.from).ms;
+  ++made.runs;
+  made.time += time;
+  made.asked += run.asked.value * time;
+  made.output += all == time ? run.output : run.output * time / all;
+  made.cost += cost_in(run, time);
+}
+
+void put(const Made& made, Currency currency, WorkEfficiency& work) {
+  if (made.output <= 0) return;
+  work.output = static_cast<std::int64_t>(made.output);
+  work.per_output = Money(made.cost, currency).times_ratio(1000, made.output, Rounding::half_even);
+}
+
+// Of work that nobody measured: what it asked and cost, and what it made.
+WorkEfficiency unmeasured_work(const std::string& name, const Made& made, Currency currency) {
+  WorkEfficiency work;
+  work.name = name;
+  work.measured = false;
+  work.runs = made.runs;
+  work.asked = {static_cast<std::int64_t>(made.asked / made.time)};
+  work.cost = Money(made.cost, currency);
+  work.wasted = Money::zero(currency);
+  put(made, currency, work);
   return work;
 }
 
@@ -104,6 +139,21 @@ std::vector<DeviceEfficiency> devices_of(const std::vector<RunMeasure>& runs,
   return all;
 }
 
+std::vector<SliceEfficiency> slices_of(const std::vector<RunMeasure>& runs, const Period& period) {
+  std::map<std::pair<std::string, MilliDevice>, Sums> sums;
+  for (const RunMeasure& run : runs) {
+    const Int128 time = time_in(run, period);
+    if (time > 0 && run.measured && run.share.value > 0)
+      add(sums[{run.device, run.share}], run, time);
+  }
+  std::vector<SliceEfficiency> all;
+  for (const auto& [slice, sum] : sums) {
+    all.push_back({slice.first, slice.second, sum.runs,
+                   Duration{static_cast<std::int64_t>(sum.time)}, share(sum.used, sum.asked)});
+  }
+  return all;
+}
+
 }  // namespace
 
 EfficiencyReport efficiency(const std::vector<RunMeasure>& runs,
@@ -112,22 +162,30 @@ EfficiencyReport efficiency(const std::vector<RunMeasure>& runs,
   EfficiencyReport report;
   report.period = period;
   report.devices = devices_of(runs, devices, period);
+  report.slices = slices_of(runs, period);
   std::map<std::string, Sums> works;
+  std::map<std::string, Made> made;
   Sums all;
   Currency currency;
   for (const RunMeasure& run : runs) {
     LOAM_ASSERT(run.from <= run.to);
     const Int128 time = time_in(run, period);
     if (time == 0) continue;
-    if (!run.measured) continue;
     currency = run.cost.currency();
+    if (run.output > 0) add(made[run.name], run, time);
+    if (!run.measured) continue;
     add(works[run.name], run, time);
     add(all, run, time);
   }
   for (const auto& [name, sums] : works) {
     report.works.push_back(work_of(name, sums, currency));
+    if (const auto found = made.find(name); found != made.end())
+      put(found->second, currency, report.works.back());
     if (auto proposal = proposal_of(report.works.back(), sums))
       report.proposals.push_back(std::move(*proposal));
+  }
+  for (const auto& [name, of] : made) {
+    if (works.count(name) == 0) report.works.push_back(unmeasured_work(name, of, currency));
   }
   std::stable_sort(report.works.begin(), report.works.end(),
                    [](const auto& a, const auto& b) { return a.wasted > b.wasted; });

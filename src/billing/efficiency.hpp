@@ -18,7 +18,8 @@ namespace loam::billing {
 struct RunMeasure {
   TaskId task;
   std::string name;    // runs of one name are one piece of work
-  std::string device;  // the device or slice it ran on
+  std::string device;  // it ran on, or those
+  MilliDevice share;   // of it, its slice
   Instant submitted;
   Instant from;
   Instant to;
@@ -28,7 +29,7 @@ struct RunMeasure {
   Mebibytes memory_asked;
   Mebibytes memory_peak;
   Money cost;
-  std::int64_t output = 0;  // units of whatever the work makes; 0: not told
+  std::int64_t output = 0;  // thousandths of whatever the work makes; 0: not told
 };
 
 struct DeviceCapacity {
@@ -43,16 +44,27 @@ struct DeviceEfficiency {
   BasisPoints idle;   // not held by anybody of the runs
 };
 
+// Slices of one size of a device, all that there were in the period.
+struct SliceEfficiency {
+  std::string device;
+  MilliDevice share;
+  std::int64_t runs = 0;  // measured ones
+  Duration time;          // that they held it, added up
+  BasisPoints used;       // of what was asked for it
+};
+
 struct WorkEfficiency {
   std::string name;
+  bool measured = true;  // false: what was used is not known
   std::int64_t runs = 0;
   MilliCe asked;  // mean over time
   MilliCe used;
   BasisPoints use;  // used / asked
   Duration queue_mean;
   Money cost;
-  Money wasted;  // cost × (asked − used) / asked
-  std::optional<Money> per_output;
+  Money wasted;                     // cost × (asked − used) / asked
+  std::int64_t output = 0;          // thousandths, of the runs that told
+  std::optional<Money> per_output;  // the cost of those, over it
 };
 
 struct Proposal {
@@ -67,6 +79,7 @@ struct Proposal {
 struct EfficiencyReport {
   Period period;
   std::vector<DeviceEfficiency> devices;  // by device
+  std::vector<SliceEfficiency> slices;    // by device and share
   std::vector<WorkEfficiency> works;      // most wasted first
   std::vector<Proposal> proposals;        // largest saving first
   Duration queue_mean;

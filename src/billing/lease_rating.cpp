@@ -116,7 +116,7 @@ std::vector<UsageRecord> rate_back(const Lease& lease, const Terms& terms, const
 
 std::vector<UsageRecord> give_back_interrupted(const Lease& lease, const Terms& terms,
                                                const Payer& payer, const Tables& tables) {
-  const PriceTable* table = tables.at(payer.currency, lease.started_at);
+  const PriceTable* table = tables.selling(payer.currency, terms, lease.started_at);
   LOAM_ASSERT(lease.started() && table != nullptr);
   const Duration ran = lease.billed_until - lease.started_at;
   const Duration billed = billed_when_interrupted(table->terms().spot.interrupted, ran);
@@ -125,7 +125,8 @@ std::vector<UsageRecord> give_back_interrupted(const Lease& lease, const Terms& 
   record.from = record.to = lease.billed_until;
   record.billed = Duration{-ran.ms};
   record.card = table->card().id;
-  record.unit_price = tables.spot(payer.currency)->at(lease.billed_until - Duration{1});
+  record.unit_price = within(tables.spot(payer.currency)->at(lease.billed_until - Duration{1}),
+                             table->terms().spot, table->card().on_demand);
   record.list = -lease.rated_list;
   record.net = -lease.rated_net;
   return {record};

@@ -192,7 +192,7 @@ Result<Rater::Piece> Rater::piece_at(const Usage& usage, Instant at, Instant end
   if (usage.terms.purchase_model == PurchaseModel::spot) {
     const SpotSeries* series = tables_.spot(payer_.currency);
     if (series == nullptr) return not_sold(*table, usage);
-    unit_price = series->at(at);
+    unit_price = within(series->at(at), table->terms().spot, table->card().on_demand);
     stretch.until = series->next_change(at);
   } else {
     if (usage.terms.tariff == Tariff::time_of_day) stretch = table->stretch_at(at);
@@ -265,7 +265,14 @@ void Rater::count(const Usage& usage, Pieces& pieces, TierCounters& counters) co
 }
 
 Result<void> Rater::service_pieces(const Usage& usage, Pieces& pieces) const {
-  if (usage.storage.value == 0 && usage.backup.value == 0 && usage.network_bytes == 0) return {};
+  if (usage.storage_mib_ms == 0 && usage.backup_mib_ms == 0 && usage.network_bytes == 0) return {};
+  // What is held of a total up to an instant, so that the parts add up to it.
+  const auto part = [&](std::int64_t total, Instant from, Instant to) {
+    const auto up_to = [&](Instant instant) {
+      return static_cast<Int128>(total) * (instant - usage.from).ms / usage.length().ms;
+    };
+    return up_to(to) - up_to(from);
+  };
   Instant at = usage.from;
   while (at < usage.to) {
     const PriceTable* table = tables_.at(payer_.currency, at);
@@ -279,9 +286,8 @@ Result<void> Rater::service_pieces(const Usage& usage, Pieces& pieces) const {
                       {},    0,  0};
       pieces.push_back(piece);
     };
-    const Int128 length = (until - at).ms;
-    add(Meter::storage, usage.storage.value * length, rates.storage);
-    add(Meter::backup, usage.backup.value * length, rates.backup);
+    add(Meter::storage, part(usage.storage_mib_ms, at, until), rates.storage);
+    add(Meter::backup, part(usage.backup_mib_ms, at, until), rates.backup);
     // Bytes carry no time of their own: they are priced when the record begins.
     if (at == usage.from) add(Meter::network, usage.network_bytes, rates.network);
     at = until;
@@ -358,6 +364,16 @@ Result<void> Rater::rate(const Usage& usage, std::vector<Charge>& charges,
   LOAM_CHECK(compute_pieces(usage, pieces, Withdrawn::refused));
   LOAM_CHECK(service_pieces(usage, pieces));
   if (counters != nullptr) count(usage, pieces, *counters);
+  price(pieces, charges, nullptr);
+  return {};
+}
+
+Result<void> Rater::rate_services(const Usage& usage, std::vector<Charge>& charges) const {
+  Pieces pieces;
+  LOAM_CHECK(service_pieces(usage, pieces));
+  // A meter's pieces follow one another, as price() adds them up.
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const Piece& a, const Piece& b) { return a.charge.meter < b.charge.meter; });
   price(pieces, charges, nullptr);
   return {};
 }

@@ -107,6 +107,10 @@ class Rater {
   Result<void> rate(const Usage& usage, std::vector<Charge>& charges,
                     TierCounters* counters = nullptr) const;
 
+  // What the record holds and moves besides compute, alone: a charge for each service and card that
+  // sells it; none where no card does. ErrorKind::not_found where no card is in force.
+  Result<void> rate_services(const Usage& usage, std::vector<Charge>& charges) const;
+
   // The same for the next piece of a run: amounts go on from `carry`, which moves along. Where a
   // later card no longer sells what the run was begun under, it keeps the price that it had. Gives
   // at least one charge, of zero where no further unit was begun.

@@ -46,8 +46,8 @@ std::optional<UsageRecord> part_in(const UsageRecord& record, const Period& peri
 
 std::optional<AdjustmentLine> part_in(const AdjustmentLine& line, const Period& span,
                                       const Period& period) {
-  const bool whole =
-      line.key.kind == InvoiceLineKind::fee || counts_tokens(line.key.kind) || span.to <= span.from;
+  const bool whole = line.key.kind == InvoiceLineKind::fee || counts_tokens(line.key.kind) ||
+                     line.key.kind == InvoiceLineKind::network || span.to <= span.from;
   if (whole) {
     if (!period.contains(span.from)) return std::nullopt;
     return line;

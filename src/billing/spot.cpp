@@ -22,6 +22,13 @@ Money spot_price(const SpotTerms& terms, Money on_demand, SpotMarket market) {
                                static_cast<Int128>(whole_bp) * market.supply.value, Rounding::up);
 }
 
+Money within(Money price, const SpotTerms& terms, Money on_demand) {
+  const auto share = [&](BasisPoints of) {
+    return on_demand.times_ratio(of.value, whole_bp, Rounding::half_even);
+  };
+  return std::clamp(price, share(terms.floor), std::max(share(terms.floor), share(terms.ceiling)));
+}
+
 std::optional<Money> SpotSeries::next(Instant now, const SpotTerms& terms, Money on_demand,
                                       SpotMarket market) const {
   const Money price = spot_price(terms, on_demand, market);

@@ -25,6 +25,10 @@ struct SpotMarket {
 // Never under 15 % of on demand.
 Money spot_price(const SpotTerms& terms, Money on_demand, SpotMarket market);
 
+// The price, held to what a card says of it: one that comes into force within the minute between
+// two moves, or ends what another sold, binds at once.
+Money within(Money price, const SpotTerms& terms, Money on_demand);
+
 // A spot price over time: moves at most once a minute.
 class SpotSeries {
  public:

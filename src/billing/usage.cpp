@@ -33,11 +33,12 @@ Result<void> check(const Usage& usage) {
         "send when the run began");
   }
   const bool negative = usage.billable_ce.value < 0 || usage.memory.value < 0 ||
-                        usage.measured.value < 0 || usage.storage.value < 0 ||
-                        usage.backup.value < 0 || usage.network_bytes < 0;
+                        usage.measured.value < 0 || usage.storage_mib_ms < 0 ||
+                        usage.backup_mib_ms < 0 || usage.network_bytes < 0;
   if (negative) return bad(usage, "has a negative quantity", "usage is never below zero");
+  const Int128 held_max = static_cast<Int128>(mebibytes_max.value) * usage.length().ms;
   const bool beyond = usage.billable_ce > milli_ce_max || usage.memory > mebibytes_max ||
-                      usage.storage > mebibytes_max || usage.backup > mebibytes_max ||
+                      usage.storage_mib_ms > held_max || usage.backup_mib_ms > held_max ||
                       usage.network_bytes > bytes_max;
   if (beyond) return bad(usage, "has a quantity beyond any machine", "check the meter's unit");
   return {};

@@ -24,9 +24,9 @@ struct Usage {
   MilliCe billable_ce;
   Mebibytes memory;                // of the device
   MilliDevice measured;            // share of the device really used: reports and credits only
-  Mebibytes storage;               // held
-  Mebibytes backup;                // held
-  std::int64_t network_bytes = 0;  // moved in this time
+  std::int64_t storage_mib_ms = 0;  // MiB held × ms, evenly over its time
+  std::int64_t backup_mib_ms = 0;   // likewise
+  std::int64_t network_bytes = 0;   // moved in this time
   Attribution who;
 
   Duration length() const { return to - from; }

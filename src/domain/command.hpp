@@ -4,6 +4,7 @@
 
 #include <boost/describe/enum.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -49,6 +50,10 @@ struct PublishRateCard {
 struct SetScheduling {
   SchedulingSettings settings;
 };
+// On invoices from now on.
+struct SetSeller {
+  Seller seller;
+};
 struct TopUp {
   TenantId tenant;
   Money amount;
@@ -92,17 +97,18 @@ struct AnswerBudget {
   Approval approval;  // who answers; the rest where approved
 };
 
-// Buys capacity by the month (1), the quarter (3) or the year (12), under the card in force; days
-// are those of its zone.
+// Buys capacity, or use worth so much an hour, by the month (1), the quarter (3) or the year (12),
+// under the card in force; days are those of its zone.
 struct BuyCommitment {
   TenantId tenant;
-  MilliCe ce;
+  MilliCe ce;  // 0 where money is committed
   std::int64_t months = 1;
   std::optional<Instant> from;   // its day; nothing: today
   std::optional<Instant> until;  // the last day's end; nothing: after one period
   std::optional<Instant>
-      anchor;               // whose day of the month periods begin on; nothing: that of `from`
-  Attribution attribution;  // whose cost the fee is
+      anchor;                    // whose day of the month periods begin on; nothing: that of `from`
+  Attribution attribution;       // whose cost the fee is
+  std::optional<Money> spend{};  // an hour
 };
 
 // Ends a commitment before its first day, or with the period that is paid.
@@ -127,6 +133,7 @@ struct PauseTask {
 };
 struct ResumeTask {
   TaskId task;
+  std::optional<PurchaseModel> purchase_model{};  // another than before
 };
 
 // What a node reports. `epoch` fences: a report of an older lease changes nothing.
@@ -150,6 +157,16 @@ struct ReportEnded {
   Duration device_time;
   Mebibytes memory_peak;
   bool advisory = false;
+  std::optional<std::int64_t> output{};  // thousandths; as in LeaseEnded
+  ServiceReport services;
+};
+
+// What a running attempt held and moved since it began. Told again, or late, it changes nothing.
+struct ReportServices {
+  LeaseId lease;
+  Epoch epoch;
+  Instant at;
+  ServiceReport services;
 };
 
 // In [from, to) a lease got `delivered` of a device where it was promised `promised`.
@@ -193,8 +210,8 @@ using AnyCommand =
                  ChangeTenant, PublishRateCard, TopUp, IssueInvoice, SubmitTask, StopTask,
                  PauseTask, ResumeTask, ReportStarted, ReportEnded, SchedulePass, TimePassed,
                  EndLost, SetScheduling, CreditInvoice, SetBudget, RemoveBudget, AnswerBudget,
-                 BuyCommitment, ReportShortfall, RecordTokens, PayOut, ReverseTransaction,
-                 CancelCommitment>;
+                 BuyCommitment, ReportShortfall, ReportServices, RecordTokens, PayOut, ReverseTransaction,
+                 CancelCommitment, SetSeller>;
 
 // As Event: copied and moved in one translation unit.
 struct Command : AnyCommand {

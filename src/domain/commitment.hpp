@@ -25,19 +25,22 @@ struct CommitmentFee {
 };
 BOOST_DESCRIBE_STRUCT(CommitmentFee, (), (from, to, days, days_of_period, list, net))
 
-// What was agreed: a right to `ce` at every instant of [from, to).
+// What was agreed: a right to `ce` at every instant of [from, to), or to use worth `spend` in every
+// hour of it.
 struct CommitmentTerms {
-  MilliCe ce;
+  MilliCe ce;               // 0 where money is committed
   std::int64_t months = 1;  // of a period
   Instant from;
   Instant to;
   RateCardId card;
   Money unit_price;                 // list, per CE-hour
   std::vector<CommitmentFee> fees;  // in order, without gap
+  // An hour, at the unit price; zero where a capacity is committed.
+  Money spend;
 
   friend bool operator==(const CommitmentTerms&, const CommitmentTerms&) = default;
 };
-BOOST_DESCRIBE_STRUCT(CommitmentTerms, (), (ce, months, from, to, card, unit_price, fees))
+BOOST_DESCRIBE_STRUCT(CommitmentTerms, (), (ce, months, from, to, card, unit_price, fees, spend))
 
 struct Commitment {
   CommitmentId id;

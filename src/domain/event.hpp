@@ -4,6 +4,7 @@
 
 #include <boost/describe/class.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -195,25 +196,27 @@ struct UsageRated {
 BOOST_DESCRIBE_STRUCT(UsageRated, (), (record))
 
 struct LeaseEnded {
-  LOAM_EVENT("lease_ended", 1)
+  LOAM_EVENT("lease_ended", 2)
   LeaseId lease;
   Instant ended_at;
   Duration device_time;  // measured by the guard; reports and credits only, never the charge
   Mebibytes memory_peak;
   AttemptVerdict verdict;
+  std::optional<std::int64_t> output{};  // what it says it made, in thousandths of its own unit
 };
-BOOST_DESCRIBE_STRUCT(LeaseEnded, (), (lease, ended_at, device_time, memory_peak, verdict))
+BOOST_DESCRIBE_STRUCT(LeaseEnded, (), (lease, ended_at, device_time, memory_peak, verdict, output))
 
 // Back in the queue.
 // unable: its node could not start it; tried again later.
 BOOST_DEFINE_ENUM_CLASS(RequeueCause, resumed, lost, preempted, unable)
 struct TaskRequeued {
-  LOAM_EVENT("task_requeued", 1)
+  LOAM_EVENT("task_requeued", 2)
   TaskId task;
   RequeueCause cause = RequeueCause::resumed;
-  std::string reason;  // in words, for people
+  std::string reason;                             // in words, for people
+  std::optional<PurchaseModel> purchase_model{};  // another than before, from now on
 };
-BOOST_DESCRIBE_STRUCT(TaskRequeued, (), (task, cause, reason))
+BOOST_DESCRIBE_STRUCT(TaskRequeued, (), (task, cause, reason, purchase_model))
 
 struct TaskPaused {
   LOAM_EVENT("task_paused", 1)
@@ -230,8 +233,15 @@ struct TaskFinished {
 };
 BOOST_DESCRIBE_STRUCT(TaskFinished, (), (task, outcome, exit_code, reason))
 
+// Who sells here, on invoices from now on.
+struct SellerSet {
+  LOAM_EVENT("seller_set", 1)
+  Seller seller;
+};
+BOOST_DESCRIBE_STRUCT(SellerSet, (), (seller))
+
 struct InvoiceIssued {
-  LOAM_EVENT("invoice_issued", 4)
+  LOAM_EVENT("invoice_issued", 5)
   Invoice invoice;
 };
 BOOST_DESCRIBE_STRUCT(InvoiceIssued, (), (invoice))
@@ -288,7 +298,7 @@ struct BudgetApproved {
 BOOST_DESCRIBE_STRUCT(BudgetApproved, (), (name, approval))
 
 struct CommitmentBought {
-  LOAM_EVENT("commitment_bought", 3)
+  LOAM_EVENT("commitment_bought", 4)
   Commitment commitment;
 };
 BOOST_DESCRIBE_STRUCT(CommitmentBought, (), (commitment))
@@ -370,6 +380,21 @@ struct TokensUsed {
 };
 BOOST_DESCRIBE_STRUCT(TokensUsed, (), (source, sequence, use, charged, earned))
 
+// What a task held and moved in [from, to) was counted, and charged where its card sells it. With a
+// lease: of that attempt; without: of the storage that is kept while the task does not run.
+struct ServicesUsed {
+  LOAM_EVENT("services_used", 1)
+  TenantId tenant;
+  TaskId task;
+  LeaseId lease;
+  Instant from;
+  Instant to;
+  ServiceUse use;
+  Mebibytes kept;
+  std::vector<AdjustmentLine> lines;
+};
+BOOST_DESCRIBE_STRUCT(ServicesUsed, (), (tenant, task, lease, from, to, use, kept, lines))
+
 // A write with an idempotency key took effect: the same key again gives the same answer.
 struct RequestRecorded {
   LOAM_EVENT("request_recorded", 1)
@@ -414,7 +439,8 @@ using AnyEvent =
                  CreditNoteIssued, SpotPriceMoved, HoldsReviewed, BudgetSet, BudgetRemoved,
                  BudgetNoticed, BudgetApproved, SchedulingSet, TaskPromised, PromiseDropped,
                  NodeMarked, CommitmentBought, CommitmentCharged, CommitmentEnded, UseCovered,
-                 ShortfallCredited, TokensUsed, LostWorkCredited, TaskLate>;
+                 ShortfallCredited, TokensUsed, LostWorkCredited, TaskLate, SellerSet,
+                 ServicesUsed>;
 
 // A type of its own for two reasons: a symbol that names the variant names its forty types too, and
 // every translation unit would make its own copies and moves of all of them. These are made once.

@@ -223,6 +223,14 @@ void lift_from_1(bj::object& event, const TokensUsed*) {
   lift_lines(event, "earned", lift_line);
 }
 
+// Tasks said nothing of what they made, and came back as they were.
+void lift_from_1(bj::object& event, const LeaseEnded*) {
+  event.emplace("output", nullptr);
+}
+void lift_from_1(bj::object& event, const TaskRequeued*) {
+  event.emplace("purchase_model", nullptr);
+}
+
 // Likewise for what version 2 did not have.
 template <class T>
 void lift_from_2(bj::object&, const T*) {}
@@ -290,6 +298,30 @@ void lift_from_3(bj::object& event, const InvoiceIssued*) {
   lift_lines(*invoice, "lines", lift_key);
 }
 
+// Capacity alone was committed.
+void lift_from_3(bj::object& event, const CommitmentBought*) {
+  bj::object* commitment = object_in(event, "commitment");
+  bj::object* terms = commitment == nullptr ? nullptr : object_in(*commitment, "terms");
+  const bj::value* price = terms == nullptr ? nullptr : terms->if_contains("unit_price");
+  if (price == nullptr || !price->is_string()) return;
+  const bj::string& text = price->get_string();
+  bj::string none("0");
+  none += text.subview(std::min(text.find(' '), text.size()));
+  terms->emplace("spend", std::move(none));
+}
+
+// Likewise for what version 4 did not have: nobody was named as the seller.
+template <class T>
+void lift_from_4(bj::object&, const T*) {}
+
+void lift_from_4(bj::object& event, const InvoiceIssued*) {
+  bj::object* invoice = object_in(event, "invoice");
+  if (invoice == nullptr) return;
+  invoice->emplace("seller", json::write(Seller{}));
+  invoice->emplace("due", nullptr);
+  invoice->emplace("due_at", nullptr);
+}
+
 template <class T>
 Result<T> read_event(const EncodedEvent& encoded) {
   LOAM_TRY(document, json::parse_document(encoded.payload));
@@ -298,6 +330,7 @@ Result<T> read_event(const EncodedEvent& encoded) {
     if (encoded.version < 2 && T::version >= 2) lift_from_1(document.get_object(), type);
     if (encoded.version < 3 && T::version >= 3) lift_from_2(document.get_object(), type);
     if (encoded.version < 4 && T::version >= 4) lift_from_3(document.get_object(), type);
+    if (encoded.version < 5 && T::version >= 5) lift_from_4(document.get_object(), type);
   }
   return json::from_value<T>(document, json::Missing::is_error, ErrorKind::corrupt);
 }

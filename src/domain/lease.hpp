@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "domain/rate.hpp"
+#include "domain/service_use.hpp"
 #include "domain/task.hpp"
 
 namespace loam {
@@ -48,6 +49,8 @@ struct Lease {
   // Up to when shortfalls were credited, by slice; empty before the first. And what they came to.
   std::vector<Instant> credited_until;
   Money credited;
+  ServiceUse services;  // rated so far
+  Instant services_until = Instant::never();
 
   bool started() const { return started_at != Instant::never(); }
 };
@@ -55,6 +58,6 @@ BOOST_DESCRIBE_STRUCT(Lease, (),
                       (id, task, tenant, epoch, rank, slices, cpu, host_memory, ce, billable_ce,
                        isolation, purchase_model, granted_at, started_at, stop_at, stopping,
                        billed_until, rated_list, rated_net, list_residue, net_residue,
-                       credited_until, credited))
+                       credited_until, credited, services, services_until))
 
 }  // namespace loam

@@ -4,6 +4,7 @@
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
 #include <compare>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -62,13 +63,18 @@ BOOST_DESCRIBE_STRUCT(Transaction, (), (id, kind, tenant, task, reverses, note, 
 // usage; correction: of a period already invoiced, at the price of its own time; credit: given back
 // for what was promised and not delivered; fee: of a commitment; covered: use that a commitment
 // covers, given back at the price at which it was charged; …_tokens: of a model, by kind (prompt:
-// not cached ones); token_income: what others were charged for tokens of one's own model.
+// not cached ones); token_income: what others were charged for tokens of one's own model; storage:
+// held, by a GiB-hour; network: moved, by a GiB.
 BOOST_DEFINE_ENUM_CLASS(InvoiceLineKind, usage, correction, credit, fee, covered, prompt_tokens,
-                        cached_tokens, generated_tokens, token_income)
+                        cached_tokens, generated_tokens, token_income, storage, network)
 
 // Whether a line's quantity is tokens, and its unit price that of a million.
 constexpr bool counts_tokens(InvoiceLineKind kind) {
-  return kind >= InvoiceLineKind::prompt_tokens;
+  return kind >= InvoiceLineKind::prompt_tokens && kind <= InvoiceLineKind::token_income;
+}
+// Whether it is MiB × ms, or bytes.
+constexpr bool counts_service(InvoiceLineKind kind) {
+  return kind == InvoiceLineKind::storage || kind == InvoiceLineKind::network;
 }
 
 // What one invoice line adds up: everything charged under one attribution at one price.
@@ -104,7 +110,7 @@ BOOST_DESCRIBE_STRUCT(LineKey, (),
 
 struct InvoiceLine {
   LineKey key;
-  std::int64_t milli_ce_ms = 0;  // quantity: milli-CE × milliseconds billed, or tokens
+  std::int64_t milli_ce_ms = 0;  // quantity: milli-CE × milliseconds billed, or as its kind counts
   std::int64_t tasks = 0;        // quantity where the price is per task
   Money list;
   Money net;      // exact
@@ -118,7 +124,7 @@ BOOST_DESCRIBE_STRUCT(InvoiceLine, (), (key, milli_ce_ms, tasks, list, net, paya
 struct AdjustmentLine {
   LineKey key;
   RateCardId card;               // whose taxes apply
-  std::int64_t milli_ce_ms = 0;  // quantity, or tokens; below zero where it is given back
+  std::int64_t milli_ce_ms = 0;  // quantity, or as its kind counts; below zero: given back
   Money list;
   Money net;  // below zero: given back
   // Of the month in its tenant's billing zone that it belongs to; 1970 where none was told.
@@ -139,6 +145,18 @@ struct TaxLine {
 };
 BOOST_DESCRIBE_STRUCT(TaxLine, (), (name, parts_per_million, base, amount))
 
+// Who sells, as an invoice must say it. Lines of the address are separated by newlines.
+struct Seller {
+  std::string name;  // empty: nobody was named
+  std::string address;
+  std::string tax_id;
+  std::string terms;                // of payment, in words
+  std::int64_t due_after_days = 0;  // of what is not paid from a wallet
+
+  friend bool operator==(const Seller&, const Seller&) = default;
+};
+BOOST_DESCRIBE_STRUCT(Seller, (), (name, address, tax_id, terms, due_after_days))
+
 // Immutable once issued; numbered without gaps by its id.
 struct Invoice {
   InvoiceId id;
@@ -153,12 +171,16 @@ struct Invoice {
   Money rounding;  // total less what was charged, tax included; posted when it is issued
   // The last month that it takes in ends then; later than `to` where the month goes on.
   Instant months_to;
+  Seller seller;
+  // What the wallet does not cover of it, and by when it is to be paid. Absent: nobody said.
+  std::optional<Money> due;
+  std::optional<Instant> due_at;
 
   friend bool operator==(const Invoice&, const Invoice&) = default;
 };
 BOOST_DESCRIBE_STRUCT(Invoice, (),
                       (id, tenant, currency, from, to, lines, subtotal, taxes, total, rounding,
-                       months_to))
+                       months_to, seller, due, due_at))
 
 // Gives back a part of an invoice, or all that is left of it. Immutable; numbered without gaps.
 struct CreditNote {

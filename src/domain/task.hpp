@@ -148,10 +148,12 @@ struct Task {
   Money held;                         // what is set aside for it now
   Money charged;                      // so far
   std::int64_t late_steps = 0;        // taken, since it waits longer than its class promises
+  Mebibytes kept;                     // of its storage, while it does not run
+  Instant kept_from = Instant::never();  // not rated yet from then on; never while it runs
 };
 BOOST_DESCRIBE_STRUCT(Task, (),
                       (id, tenant, spec, state, submitted_at, leases, epoch, members_up, run_time,
                        attempt_time, round_run, verdict, losses, preempted_at, failures, held,
-                       charged, late_steps))
+                       charged, late_steps, kept, kept_from))
 
 }  // namespace loam

@@ -98,8 +98,11 @@ AdjustmentLine fee_line(const Commitment& commitment) {
   line.key.unit_price = terms.unit_price;
   line.card = terms.card;
   const Int128 hours = static_cast<Int128>(billing::hours_of_month) * terms.months;
-  line.milli_ce_ms = static_cast<std::int64_t>(static_cast<Int128>(terms.ce.value) * hours *
-                                               hour.ms * fee.days / fee.days_of_period);
+  // Money stands for the use that it is worth.
+  const Int128 an_hour = terms.spend.is_zero()
+                             ? Int128{terms.ce.value} * hour.ms
+                             : terms.spend.units() * hour.ms * 1000 / terms.unit_price.units();
+  line.milli_ce_ms = static_cast<std::int64_t>(an_hour * hours * fee.days / fee.days_of_period);
   line.list = fee.list;
   line.net = fee.net;
   return line;
@@ -110,15 +113,23 @@ std::vector<AdjustmentLine> lines_of(const CommitmentBook& book, Instant start,
                                      const CoverHour& of) {
   const billing::Period period{start, start + hour};
   std::vector<billing::CapacityRight> rights;
+  std::vector<billing::SpendRight> spends;
   for (const Commitment& commitment : book.commitments) {
-    const billing::Period in_force{commitment.terms.from, covers_until(commitment)};
-    if (in_force.from < period.to && in_force.to > period.from)
-      rights.push_back({commitment.id.text(), in_force, commitment.terms.ce});
+    const CommitmentTerms& terms = commitment.terms;
+    const billing::Period in_force{terms.from, covers_until(commitment)};
+    if (in_force.from >= period.to || in_force.to <= period.from) continue;
+    if (terms.spend.is_zero()) {
+      rights.push_back({commitment.id.text(), in_force, terms.ce});
+    } else {
+      spends.push_back({in_force, terms.spend, terms.unit_price});
+    }
   }
   std::vector<billing::CoverUse> uses;
   for (const CoverPiece& piece : of.pieces)
     uses.push_back({piece.since, piece.lease, {piece.from, piece.to}, piece.ce});
-  const billing::Covered covered = billing::cover(uses, rights, period);
+  // Capacity first: what it leaves is what money is for.
+  billing::Covered covered = billing::cover(uses, rights, period);
+  billing::cover_spend(uses, spends, period, covered);
   std::vector<AdjustmentLine> lines;
   for (std::size_t i = 0; i < uses.size(); ++i) {
     const Int128 amount = covered.milli_ce_ms[i];
@@ -285,8 +296,8 @@ Decision decide_on(const State& state, Instant now, const BuyCommitment& asked) 
                               "use 1 to 63 of a-z, 0-9 and '-', starting with a letter"});
     }
   }
-  const billing::CommitmentOrder order{asked.ce, asked.months, asked.from, asked.until,
-                                       asked.anchor};
+  const billing::CommitmentOrder order{asked.ce,    asked.months, asked.from,
+                                       asked.until, asked.anchor, asked.spend};
   const auto terms = billing::commitment_on(*table, order, tenant.spec.discount, now);
   if (!terms.ok()) {
     const bool sold = terms.error().kind != ErrorKind::not_found;

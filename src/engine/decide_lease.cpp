@@ -5,6 +5,7 @@
 #include "billing/accounts.hpp"
 #include "engine/decisions.hpp"
 #include "engine/queries.hpp"
+#include "engine/service_books.hpp"
 
 namespace loam::engine {
 namespace {
@@ -247,6 +248,7 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
     // A report may come after its time was rated: then the rating goes back.
     ended_at = std::max(ended_at, lease.started_at);
     meter(draft, lease, held, ended_at);
+    settle_services(draft, lease, lease.started_at, ending.services, ended_at);
     const bool displaced = lease.stopping == StopReason::preempted;
     if (displaced && lease.purchase_model == PurchaseModel::spot) {
       give_back_interrupted(draft, lease, held);
@@ -257,7 +259,8 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
   const AttemptVerdict verdict = verdict_on(lease, ending);
   if (lease.started() && ends_by_loss(task, verdict))
     credit_lost_work(draft, lease, LostWorkCause::device_lost);
-  draft.add(LeaseEnded{lease.id, ended_at, ending.device_time, ending.memory_peak, verdict});
+  draft.add(LeaseEnded{lease.id, ended_at, ending.device_time, ending.memory_peak, verdict,
+                       ending.output});
   if (verdict.outcome == TaskOutcome::unable) mark_node(draft, lease, verdict.reason);
 
   const bool failed = verdict.outcome != TaskOutcome::succeeded;
@@ -293,7 +296,8 @@ Decision decide_on(const State& state, Instant now, const ReportEnded& asked) {
   draft.subject(lease->task.text());
   end_lease(draft, *lease,
             {asked.end, asked.started_at, asked.ended_at, asked.exit_code, asked.reason,
-             asked.device_time, asked.memory_peak, asked.advisory});
+             asked.device_time, asked.memory_peak, asked.advisory, asked.output,
+             asked.services});
   return draft.done();
 }
 
@@ -331,6 +335,7 @@ Decision decide_on(const State& state, Instant now, const TimePassed&) {
     draft.add(NodeMarked{state.marked.begin()->second, Instant{}, "tried again"});
   if (state.timers.empty() || state.timers.begin()->first > now) {
     if (draft.empty() && !tell_late(draft) && !settle_commitments(draft) && !close_month(draft) &&
+        !settle_kept_hours(draft) &&
         !review_holds(draft) && !move_spot(draft) && !tell_budget(draft))
       end_by_budget(draft);
     return draft.done();

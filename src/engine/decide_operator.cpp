@@ -46,13 +46,6 @@ NodeAttached attached(NodeId id, const AttachNode& asked) {
   return {id, asked.name, asked.region, asked.labels, asked.cpu, asked.memory, asked.sandboxed};
 }
 
-// A rate that nothing is metered for: the card would promise a charge that never comes.
-const char* service_in(const PriceTerms& terms) {
-  if (terms.services.storage) return "storage";
-  if (terms.services.backup) return "backup";
-  return terms.services.network ? "network" : nullptr;
-}
-
 }  // namespace
 
 Decision decide_on(const State& state, Instant now, const AttachNode& asked) {
@@ -176,11 +169,11 @@ Decision decide_on(const State& state, Instant now, const PublishRateCard& asked
                             to_text(card.ce_per_gibibyte) + " CE per GiB is out of range",
                             "use zero or more"});
   }
-  if (const char* service = service_in(card.terms)) {
+  // A rate that nothing is metered for would promise a charge that never comes.
+  if (card.terms.services.backup) {
     return Draft::rejected({RejectCode::unsupported_field,
-                            "the rate of " + std::string(service) +
-                                " cannot be charged: the daemon does not meter it yet",
-                            "leave [services] out of the card"});
+                            "the rate of backup cannot be charged: tenants have no backups here",
+                            "leave it out of [services]"});
   }
   const auto& versions = state.rates.of(card.currency);
   if (card.effective_from < now ||

@@ -8,6 +8,7 @@
 #include "engine/decisions.hpp"
 #include "engine/queries.hpp"
 #include "engine/scheduling.hpp"
+#include "engine/service_books.hpp"
 
 namespace loam::engine {
 namespace {
@@ -165,6 +166,10 @@ class Carrier {
       draft_.add(TransactionPosted{
           billing::hold(TransactionId{draft_.next().transaction++}, tenant.id, task.id, *more)});
     }
+    settle_kept(draft_, task);
+    // A gang is of one model, which others can displace as a whole or not at all.
+    const PurchaseModel model =
+        model_now(state, draft_.now(), tenant, *task.spec, bought(places).ce);
     std::int64_t rank = 0;
     for (const schedule::UnitPlacement& place : places) {
       const Bought unit = bought({place});
@@ -176,7 +181,7 @@ class Carrier {
       for (const schedule::Placement& slice : place.slices)
         granted.slices.push_back({slice.device, slice.share, slice.memory});
       granted.isolation = isolation_of(state, place);
-      granted.purchase_model = model_now(state, draft_.now(), tenant, *task.spec, unit.ce);
+      granted.purchase_model = model;
       granted.cpu = place.hosts.front().cpu;
       granted.host_memory = place.hosts.front().memory;
       granted.ce = unit.ce;
@@ -216,9 +221,8 @@ Decision decide_on(const State& state, Instant now, const SchedulePass& asked) {
       if (all) continue;
       const TaskId task = task_of(action);
       left_out.insert(task);
-      // What is cleared for one that cannot have it is for others again.
-      const auto plan = scheduler.plans().find(task);
-      if (plan != scheduler.plans().end() && plan->second.leaving) draft.add(PromiseDropped{task});
+      // What is cleared or kept for one that cannot have it is for others again.
+      if (scheduler.plans().count(task) != 0) draft.add(PromiseDropped{task});
       break;
     }
     draft.beyond(marks_of(pass));

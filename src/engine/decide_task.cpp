@@ -5,6 +5,7 @@
 #include "engine/decisions.hpp"
 #include "engine/queries.hpp"
 #include "engine/scheduling.hpp"
+#include "engine/service_books.hpp"
 
 namespace loam::engine {
 namespace {
@@ -79,6 +80,7 @@ Decision decide_on(const State& state, Instant now, const StopTask& asked) {
     return draft.done();
   }
   release(draft, *task);
+  settle_kept(draft, *task);
   draft.add(TaskFinished{
       task->id, TaskOutcome::stopped, 0,
       task->run_time.ms > 0 ? "stopped while it did not run" : "stopped before it started"});
@@ -122,14 +124,27 @@ Decision decide_on(const State& state, Instant now, const ResumeTask& asked) {
                             "see its state with: loam show " + task->id.text()});
   }
   const Tenant& tenant = state.tenant(task->tenant);
-  const HoldAnswer needed = hold_for(state, now, tenant, *task->spec, task->run_time);
-  if (needed.reject) return Draft::rejected(*needed.reject);
+  std::optional<PurchaseModel> other = asked.purchase_model;
+  if (other == task->spec->purchase_model) other.reset();
+  const auto spec = other ? resold(*task->spec, *other) : task->spec;
+  if (auto reject = validate(*spec)) return Draft::rejected(std::move(*reject));
+  HoldAnswer needed = hold_for(state, now, tenant, *spec, task->run_time);
+  if (needed.reject) {
+    // It would wait for a card that may never come.
+    const bool sold_before = needed.reject->code == RejectCode::not_sold &&
+                             spec->purchase_model != PurchaseModel::on_demand;
+    if (sold_before) {
+      needed.reject->next_step =
+          "go on with it on demand: loam resume " + task->id.text() + " --purchase on_demand";
+    }
+    return Draft::rejected(std::move(*needed.reject));
+  }
   if (needed.amount > available(state, tenant.id))
     return Draft::rejected(no_money(state, tenant, needed.amount));
   Draft draft(state, now);
   draft.subject(task->id.text());
   hold(draft, *task, needed.amount);
-  draft.add(TaskRequeued{task->id, RequeueCause::resumed, "resumed"});
+  draft.add(TaskRequeued{task->id, RequeueCause::resumed, "resumed", other});
   return draft.done();
 }
 

@@ -53,6 +53,7 @@ Decision decide_on(const State&, Instant, const RemoveBudget&);
 Decision decide_on(const State&, Instant, const AnswerBudget&);
 Decision decide_on(const State&, Instant, const BuyCommitment&);
 Decision decide_on(const State&, Instant, const CancelCommitment&);
+Decision decide_on(const State&, Instant, const SetSeller&);
 // By a tenant.
 Decision decide_on(const State&, Instant, const SubmitTask&);
 Decision decide_on(const State&, Instant, const StopTask&);
@@ -62,6 +63,7 @@ Decision decide_on(const State&, Instant, const ResumeTask&);
 Decision decide_on(const State&, Instant, const ReportStarted&);
 Decision decide_on(const State&, Instant, const ReportEnded&);
 Decision decide_on(const State&, Instant, const ReportShortfall&);
+Decision decide_on(const State&, Instant, const ReportServices&);
 Decision decide_on(const State&, Instant, const RecordTokens&);
 Decision decide_on(const State&, Instant, const SchedulePass&);
 Decision decide_on(const State&, Instant, const TimePassed&);
@@ -77,6 +79,8 @@ struct Ending {
   Duration device_time;
   Mebibytes memory_peak;
   bool advisory = false;
+  std::optional<std::int64_t> output{};
+  ServiceReport services;
 };
 
 // Rates what is left, ends the lease, settles the money and says what becomes of the task.

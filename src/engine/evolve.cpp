@@ -6,6 +6,7 @@
 #include "billing/calendar.hpp"
 #include "engine/budget_books.hpp"
 #include "engine/scheduling.hpp"
+#include "engine/service_books.hpp"
 #include "engine/token_books.hpp"
 
 namespace loam::engine {
@@ -302,7 +303,10 @@ void apply(State& state, const Record& record, const TaskAccepted& event) {
 void apply(State& state, const Record& record, const LeaseGranted& event) {
   Task& task = task_of(state, event.task);
   LOAM_ASSERT(event.rank == static_cast<std::int64_t>(task.leases.size()));
-  if (event.rank == 0) begin_round(state, task, event.epoch);
+  if (event.rank == 0) {
+    end_keeping(state, task);
+    begin_round(state, task, event.epoch);
+  }
   LOAM_ASSERT(task.state == TaskState::starting && task.epoch == event.epoch);
   const Currency currency = tenant_of(state, task.tenant).spec.currency;
   Lease lease;
@@ -324,8 +328,9 @@ void apply(State& state, const Record& record, const LeaseGranted& event) {
   hold_capacity(state, lease, +1);
   state.leases.emplace(event.lease, std::move(lease));
   state.next.lease = event.lease.value + 1;
-  if (event.rank + 1 == task.spec->gang)
-    state.scheduler.starts(task.id, record.at, place_of(state, task));
+  if (event.rank + 1 < task.spec->gang) return;
+  state.scheduler.starts(task.id, record.at, place_of(state, task));
+  note_sold_as(state, task);
 }
 
 void apply(State& state, const Record& record, const TaskPromised& event) {
@@ -368,21 +373,6 @@ void apply(State& state, const Record& record, const StopRequested& event) {
   if (!state.ending.empty())
     std::erase_if(state.ending, [&](const auto& entry) { return entry.second == task.id; });
   set_timer(state, due, lease);
-}
-
-// What was held counts for the month in which it was; a record that goes back over a month's end
-// takes nothing from the next one.
-void count_month(State& state, const UsageRecord& usage, const Lease& lease) {
-  MonthUse& use = state.month_uses[usage.tenant];
-  const Instant at = std::min(usage.from, usage.to);
-  if (use.until == Instant{} || at >= use.until) {
-    if (usage.to < usage.from) return;
-    use = {billing::month_of(billing::Zone{}, at).to, 0};
-  } else if (at < billing::month_of(billing::Zone{}, use.until - Duration{1}).from) {
-    return;
-  }
-  use.milli_ce_ms += static_cast<Int128>(lease.ce.value) * (usage.to - usage.from).ms;
-  set_month(state, usage.tenant);
 }
 
 void apply(State& state, const Record& record, const UsageRated& event) {
@@ -432,6 +422,7 @@ void apply(State& state, const Record&, const LeaseEnded& event) {
 void come_back(State& state, const Task& task, RequeueCause cause, Instant now) {
   schedule::Scheduler& scheduler = state.scheduler;
   if (cause == RequeueCause::resumed) return scheduler.arrives(job_of(state, task, now), now);
+  note_sold_as(state, task);  // without leases: as it was asked for
   if (cause == RequeueCause::unable) return scheduler.fails_to_start(task.id, now);
   // All that was run counts against the limit; since it came, or was resumed, it has had this much.
   const schedule::Standing& standing = scheduler.standing(task.id);
@@ -451,9 +442,11 @@ void apply(State& state, const Record& record, const TaskRequeued& event) {
       task.preempted_at.erase(task.preempted_at.begin());
   }
   task.state = TaskState::waiting;
+  if (event.purchase_model) task.spec = resold(*task.spec, *event.purchase_model);
   want_spot(state, task);
   ++tenant_of(state, task.tenant).tasks_waiting;
   come_back(state, task, event.cause, record.at);
+  begin_keeping(state, task, record.at);
   note_late(state, task);
 }
 
@@ -475,6 +468,10 @@ void apply(State& state, const Record& record, const TaskLate& event) {
     state.scheduler.arrives(job_of(state, task, came), record.at);
   }
   note_late(state, task);
+}
+
+void apply(State& state, const Record&, const SellerSet& event) {
+  state.seller = event.seller;
 }
 
 void apply(State& state, const Record&, const CreditNoteIssued& event) {
@@ -506,14 +503,16 @@ void apply(State& state, const Record& record, const TaskPaused& event) {
   Task& task = task_of(state, event.task);
   leave_scheduler(state, task, record.at, false);
   task.state = TaskState::paused;
+  begin_keeping(state, task, record.at);
 }
 
 void apply(State& state, const Record& record, const TaskFinished& event) {
-  const Task& task = task_of(state, event.task);
+  Task& task = task_of(state, event.task);
   LOAM_ASSERT(task.leases.empty() && task.held.is_zero());
   const bool completed =
       event.outcome == TaskOutcome::succeeded || event.outcome == TaskOutcome::failed;
   leave_scheduler(state, task, record.at, completed);
+  end_keeping(state, task);
   state.tasks.erase(event.task);
 }
 
@@ -562,6 +561,10 @@ void apply(State& state, const Record&, const LostWorkCredited& event) {
   lease_of(state, event.lease).credited -= event.line.net;
   add_open(state, event.tenant, event.line, event.from);
   apply_to_books(state, event);
+}
+
+void apply(State& state, const Record& record, const ServicesUsed& event) {
+  apply_to_books(state, event, record.at);
 }
 
 void apply(State& state, const Record& record, const TokensUsed& event) {

@@ -14,6 +14,7 @@ struct OrderInBatch {
   int operator()(const ReportEnded&) const { return 0; }
   int operator()(const ReportDeviceHealth&) const { return 0; }
   int operator()(const ReportShortfall&) const { return 0; }
+  int operator()(const ReportServices&) const { return 0; }
   int operator()(const RecordTokens&) const { return 0; }
   int operator()(const StopTask&) const { return 1; }
   int operator()(const PauseTask&) const { return 1; }

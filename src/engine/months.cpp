@@ -31,6 +31,21 @@ Instant due_of(const State& state, TenantId tenant) {
   return first_end(state, tenant, open->second) + invoice_slack;
 }
 
+// Who sells, and what is left to pay: what the wallet, less what the invoice rounds, does not
+// cover.
+void put_terms(const State& state, Instant now, Money rounded, Invoice& invoice) {
+  const Currency currency = invoice.currency;
+  const Money balance = state.accounts.balance(billing::wallet_of(invoice.tenant, currency)) +
+                        state.accounts.balance(billing::held_of(invoice.tenant, currency)) -
+                        rounded;
+  const Money zero = Money::zero(currency);
+  const Money owed = std::max(-balance, zero).rounded(Rounding::up);
+  invoice.seller = state.seller;
+  invoice.due = std::min(owed, std::max(invoice.total, zero));
+  if (!invoice.due->is_zero())
+    invoice.due_at = now + Duration::hours(24 * state.seller.due_after_days);
+}
+
 // What was charged was exact. The rest to the payable unit is posted with the invoice, so that the
 // ledger has moved by the invoice's total, and the account of taxes by its taxes.
 InvoiceId issue(Draft& draft, TenantId tenant, billing::InvoicePeriod period) {
@@ -39,14 +54,15 @@ InvoiceId issue(Draft& draft, TenantId tenant, billing::InvoicePeriod period) {
   const InvoiceId id{draft.next().invoice++};
   const Currency currency = state.tenant(tenant).spec.currency;
   const Money spare = std::max(available(state, tenant), Money::zero(currency));
-  const Invoice invoice = billing::close(open, id, tenant, currency, period, spare);
+  Invoice invoice = billing::close(open, id, tenant, currency, period, spare);
   const Money tax = invoice.total - invoice.subtotal - open.tax_to(period.months_to, currency);
   const Money net = invoice.rounding - tax;
   if (!net.is_zero() || !tax.is_zero()) {
     draft.add(TransactionPosted{
         billing::rounding(TransactionId{draft.next().transaction++}, tenant, net, tax, id.text())});
   }
-  draft.add(InvoiceIssued{invoice});
+  put_terms(state, draft.now(), net + tax, invoice);
+  draft.add(InvoiceIssued{std::move(invoice)});
   return id;
 }
 
@@ -150,6 +166,29 @@ Decision decide_on(const State& state, Instant now, const IssueInvoice& asked) {
   if (asked.to) period = {*asked.to, *asked.to};
   Draft draft(state, now);
   draft.subject(issue(draft, asked.tenant, period).text());
+  return draft.done();
+}
+
+Decision decide_on(const State& state, Instant now, const SetSeller& asked) {
+  constexpr std::size_t text_max = 1000;
+  constexpr std::int64_t days_max = 3650;
+  const Seller& seller = asked.seller;
+  const auto bad = [](std::string message, std::string next_step) {
+    return Draft::rejected(
+        {RejectCode::invalid_argument, std::move(message), std::move(next_step)});
+  };
+  for (const std::string* text : {&seller.name, &seller.address, &seller.tax_id, &seller.terms}) {
+    if (text->size() > text_max)
+      return bad("the seller has a text of " + std::to_string(text->size()) + " bytes",
+                 "the most is " + std::to_string(text_max));
+  }
+  if (seller.due_after_days < 0 || seller.due_after_days > days_max) {
+    return bad("invoices would be due after " + std::to_string(seller.due_after_days) + " days",
+               "use 0 to " + std::to_string(days_max));
+  }
+  Draft draft(state, now);
+  draft.subject("seller");
+  if (!(seller == state.seller)) draft.add(SellerSet{seller});
   return draft.done();
 }
 

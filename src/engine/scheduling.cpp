@@ -456,6 +456,21 @@ void set_month(State& state, TenantId tenant) {
       tenant, static_cast<std::int64_t>(use.milli_ce_ms / ms_per_hour), use.until);
 }
 
+// What was held counts for the month in which it was; a record that goes back over a month's end
+// takes nothing from the next one.
+void count_month(State& state, const UsageRecord& usage, const Lease& lease) {
+  MonthUse& use = state.month_uses[usage.tenant];
+  const Instant at = std::min(usage.from, usage.to);
+  if (use.until == Instant{} || at >= use.until) {
+    if (usage.to < usage.from) return;
+    use = {billing::month_of(billing::Zone{}, at).to, 0};
+  } else if (at < billing::month_of(billing::Zone{}, use.until - Duration{1}).from) {
+    return;
+  }
+  use.milli_ce_ms += static_cast<Int128>(lease.ce.value) * (usage.to - usage.from).ms;
+  set_month(state, usage.tenant);
+}
+
 void refresh_pool(State& state, const Device& device) {
   if (!state.node(device.node).marked()) return state.pool.refresh(device);
   Device drained = device;
@@ -496,6 +511,21 @@ schedule::Job job_of(const State& state, const Task& task, Instant arrival) {
   job.ask.count = spec.gang;
   settle_amounts(state, task, job);
   return job;
+}
+
+void note_sold_as(State& state, const Task& task) {
+  if (task.spec->purchase_model != PurchaseModel::hybrid) return;
+  if (state.scheduler.running().count(task.id) == 0) return;
+  const bool spot = !task.leases.empty() &&
+                    state.leases.at(task.leases.front()).purchase_model == PurchaseModel::spot;
+  state.scheduler.is_sold_as_spot(task.id, spot);
+}
+
+std::shared_ptr<const TaskSpec> resold(const TaskSpec& spec, PurchaseModel model) {
+  TaskSpec other = spec;
+  other.purchase_model = model;
+  if (model != PurchaseModel::hybrid) other.role = GroupRole::auxiliary;
+  return std::make_shared<const TaskSpec>(std::move(other));
 }
 
 schedule::Place place_of(const State& state, const Task& task) {

@@ -30,6 +30,8 @@ void forget_late(State& state, TaskId task);
 void count_late(State& state);
 // The scheduler learns what the tenant has used of the month.
 void set_month(State& state, TenantId tenant);
+// What was held counts for the month in which it was.
+void count_month(State& state, const UsageRecord& usage, const Lease& lease);
 // What the pool has in all is the measure of fair shares: adds (+1) or takes away (−1) a device
 // or a node.
 void count_capacity(State& state, const Device& device, int sign);
@@ -37,6 +39,10 @@ void count_capacity(State& state, const Node& node, int sign);
 
 // A task that waits as the scheduler takes it, from what there is now; it keeps that as it is.
 schedule::Job job_of(const State& state, const Task& task, Instant arrival);
+// A hybrid task that has started is preempted as what it was sold as; one that waits, as it asks.
+void note_sold_as(State& state, const Task& task);
+// The same task, bought otherwise.
+std::shared_ptr<const TaskSpec> resold(const TaskSpec& spec, PurchaseModel model);
 // What a whole task takes where each slice takes `needs` of a device.
 schedule::Amounts amounts_on(const TaskSpec& spec, const schedule::Demand& demand,
                              const schedule::Placement& needs);

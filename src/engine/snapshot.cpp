@@ -3,6 +3,7 @@
 #include "base/assert.hpp"
 #include "domain/json_codec.hpp"
 #include "engine/scheduling.hpp"
+#include "engine/service_books.hpp"
 
 namespace loam::engine {
 
@@ -148,6 +149,7 @@ StateImage image_of(const State& state) {
         {key.first, key.second, request.fingerprint, request.subject, request.at});
   }
   image.settings = state.settings;
+  image.seller = state.seller;
   image.scheduler = state.scheduler.image();
   return image;
 }
@@ -176,6 +178,7 @@ State state_of(StateImage image) {
   }
   for (const Tenant& tenant : state.tenants) state.tenant_by_name[tenant.spec.name] = tenant.id;
   apply_settings(state, image.settings);
+  state.seller = std::move(image.seller);
   for (const Tenant& tenant : state.tenants) apply_tenant(state, tenant);
   for (const auto& [tenant, use] : state.month_uses) set_month(state, tenant);
   for (const Device& device : state.devices) {
@@ -196,7 +199,12 @@ State state_of(StateImage image) {
         lease.ce;
     state.leases.emplace(lease.id, std::move(lease));
   }
-  for (Task& task : image.tasks) state.tasks.emplace(task.id, std::move(task));
+  for (Task& task : image.tasks) {
+    Task& restored = state.tasks.emplace(task.id, std::move(task)).first->second;
+    const Instant kept_from = restored.kept_from;
+    restored.kept_from = Instant::never();
+    if (kept_from != Instant::never()) begin_keeping(state, restored, kept_from);
+  }
   state.scheduler.restore(std::move(image.scheduler));
   count_late(state);
   for (RequestImage& request : image.requests) {

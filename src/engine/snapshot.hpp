@@ -142,13 +142,14 @@ struct StateImage {
   schedule::SchedulerImage scheduler;
   std::vector<TokenSourceImage> token_sources;
   std::vector<MonthUseImage> month_uses;
+  Seller seller;
 };
 BOOST_DESCRIBE_STRUCT(StateImage, (),
                       (sequence, now, next_task, next_lease, next_usage, next_transaction,
                        next_invoice, next_credit_note, next_commitment, nodes, devices, tenants,
                        tasks, leases, rate_cards, balances, open_charges, tiers, invoices, payments,
                        spot, reviews, budgets, spent, commitments, ending, spot_waiting, requests,
-                       settings, scheduler, token_sources, month_uses))
+                       settings, scheduler, token_sources, month_uses, seller))
 
 // O(size of the state); the pause of a snapshot.
 StateImage image_of(const State& state);
@@ -162,7 +163,7 @@ Result<void> check_card(const RateCard& card);
 Result<void> check_cards(const StateImage& image);
 
 // The text a snapshot is stored as; versioned like events.
-inline constexpr int snapshot_version = 6;
+inline constexpr int snapshot_version = 7;
 std::string encode(const StateImage& image);
 Result<StateImage> decode_image(std::string_view text, int version);
 

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "engine/scheduling.hpp"
+#include "engine/service_books.hpp"
 
 namespace loam::engine {
 
@@ -86,6 +87,7 @@ Instant next_due(const State& state, Instant now) {
         state.tenant(id).tasks_waiting > 0)
       due = std::min(due, use->second.until);
   }
+  due = std::min(due, kept_due(state));
   if (!state.late_due.empty()) due = std::min(due, state.late_due.begin()->first);
   if (!state.commitment_dues.empty()) due = std::min(due, state.commitment_dues.begin()->first);
   if (!state.invoice_dues.empty()) due = std::min(due, state.invoice_dues.begin()->first);

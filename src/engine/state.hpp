@@ -103,6 +103,7 @@ class State {
   std::map<std::pair<std::string, std::string>, RecordedRequest> requests;  // by scope and key
   NextIds next;
   SchedulingSettings settings;
+  Seller seller;  // on invoices
   // Who waits and runs, in what order, and what was learned and promised. Follows the tables above,
   // and has a memory of its own.
   schedule::Scheduler scheduler;
@@ -123,6 +124,7 @@ class State {
   std::set<std::pair<Instant, TaskId>> late_due;
   std::map<TaskId, Instant> late_at;
   std::set<std::pair<Instant, NodeId>> marked;  // nodes that get no leases until then
+  std::set<std::pair<Instant, TaskId>> kept_hours;  // when the storage of one is charged next
   std::set<DeviceId> lost_in_use;               // lost devices whose leases are not ended yet
   CommitmentDues commitment_dues;
   std::map<std::string, billing::Zone> zones;           // of tenants' months, by name

@@ -18,6 +18,7 @@
 
 #include "base/assert.hpp"
 #include "http/socket.hpp"
+#include "http/tls.hpp"
 #include "http/wire.hpp"
 
 namespace loam::http {
@@ -101,7 +102,8 @@ bool Canceller::cancelled() const noexcept {
 // The connection and the state of one call on it.
 class Client::Wire {
  public:
-  Wire(Address address, ClientOptions options) : address_(std::move(address)), options_(options) {}
+  Wire(Address address, ClientOptions options)
+      : address_(std::move(address)), options_(std::move(options)) {}
 
   struct Call {
     const Request& request;
@@ -114,9 +116,13 @@ class Client::Wire {
   Result<void> connect() {
     if (socket_.open()) return {};
     pending_.clear();
-    LOAM_TRY(socket, connect_to(address_, after(options_.connect_timeout)));
+    const TimePoint deadline = after(options_.connect_timeout);
+    LOAM_TRY(socket, connect_to(address_, deadline));
     socket_ = std::move(socket);
-    return {};
+    if (!options_.tls) return {};
+    const Result<void> done = shake_hands(deadline);
+    if (!done.ok()) disconnect();
+    return done;
   }
 
   Result<StreamEnd> perform(const Call& call) {
@@ -147,13 +153,35 @@ class Client::Wire {
   void disconnect() {
     socket_.close();
     pending_.clear();
+    tls_.reset();
+    said_goodbye_ = false;
+  }
+
+  Result<void> shake_hands(TimePoint deadline) {
+    LOAM_TRY(filter, TlsFilter::begin(*options_.tls));
+    tls_.emplace(std::move(filter));
+    for (;;) {
+      const Result<bool> done = tls_->shake_hands();
+      // Also where it failed: the other side is told why.
+      LOAM_TRY(sent, send_raw(tls_->take_output(), nullptr));
+      static_cast<void>(sent);
+      if (!done.ok()) return done.error();
+      if (*done) return {};
+      LOAM_TRY(ready, wait(POLLIN, nullptr, deadline));
+      static_cast<void>(ready);
+      std::string bytes;
+      LOAM_TRY(more, receive_raw(bytes));
+      if (!more) return broken("was closed before it was secure");
+      tls_->feed(bytes);
+    }
   }
 
   // A kept connection on which something can be read has been closed, or speaks out of turn.
   void drop_if_stale() {
     if (!socket_.open()) return;
     pollfd one{socket_.get(), POLLIN, 0};
-    if (!pending_.empty() || ::poll(&one, 1, 0) != 0) disconnect();
+    // A secure one may hold what is no answer: it is not kept.
+    if (tls_ || !pending_.empty() || ::poll(&one, 1, 0) != 0) disconnect();
   }
 
   Error failure(const std::string& what, int number) const {
@@ -187,6 +215,12 @@ class Client::Wire {
   }
 
   Result<Ready> send_all(std::string_view bytes, const Canceller* canceller) {
+    if (!tls_) return send_raw(bytes, canceller);
+    LOAM_CHECK(tls_->encrypt(bytes));
+    return send_raw(tls_->take_output(), canceller);
+  }
+
+  Result<Ready> send_raw(std::string_view bytes, const Canceller* canceller) {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent >= 0) {
@@ -205,11 +239,27 @@ class Client::Wire {
 
   // Appends what came to pending_; false at the end of the connection.
   Result<bool> receive() {
+    if (!tls_) return receive_raw(pending_);
+    if (said_goodbye_) return false;
+    std::string bytes;
+    LOAM_TRY(more, receive_raw(bytes));
+    tls_->feed(bytes);
     const std::size_t held = pending_.size();
-    pending_.resize(held + read_bytes);
-    const ssize_t got = ::recv(socket_.get(), pending_.data() + held, read_bytes, 0);
+    LOAM_TRY(ended, tls_->decrypt(pending_));
+    said_goodbye_ = ended;
+    if (pending_.size() > held) return true;  // the end may have come with it: next time
+    if (ended) return false;
+    // An end that was not announced may be somebody else's doing.
+    if (!more) return broken("was cut off");
+    return true;
+  }
+
+  Result<bool> receive_raw(std::string& to) {
+    const std::size_t held = to.size();
+    to.resize(held + read_bytes);
+    const ssize_t got = ::recv(socket_.get(), to.data() + held, read_bytes, 0);
     const int fault = got < 0 ? errno : 0;
-    pending_.resize(held + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    to.resize(held + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
     if (got > 0) answered_ = true;
     if (got >= 0) return got > 0;
     if (fault == EAGAIN || fault == EINTR) return true;
@@ -293,6 +343,7 @@ class Client::Wire {
   }
 
   Result<Ready> wait_for_bytes(const Call& call, Verdict verdict) {
+    if (said_goodbye_) return Ready::yes;
     const Duration limit =
         verdict == Verdict::pieces ? options_.stream_timeout : options_.answer_timeout;
     return wait(POLLIN, call.canceller, limit.ms > 0 ? after(limit) : TimePoint::max());
@@ -331,13 +382,15 @@ class Client::Wire {
   const Address address_;
   const ClientOptions options_;
   Descriptor socket_;
-  std::string pending_;    // read and not parsed yet
-  bool answered_ = false;  // this attempt has seen a byte of an answer
-  bool broke_ = false;     // the connection was found closed
+  std::optional<TlsFilter> tls_;
+  bool said_goodbye_ = false;  // nothing more will come
+  std::string pending_;        // read and not parsed yet
+  bool answered_ = false;      // this attempt has seen a byte of an answer
+  bool broke_ = false;         // the connection was found closed
 };
 
 Client::Client(Address address, ClientOptions options)
-    : wire_(std::make_unique<Wire>(std::move(address), options)) {}
+    : wire_(std::make_unique<Wire>(std::move(address), std::move(options))) {}
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;

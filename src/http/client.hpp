@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,12 @@ class Canceller {
   int fd_ = -1;
 };
 
+// The connection is encrypted, and the server must prove who it is: TLS 1.2 or newer.
+struct TlsOptions {
+  std::string server_name;  // that its certificate must be of
+  std::string ca_file;      // PEM; besides the authorities of the system; empty: these alone
+};
+
 struct ClientOptions {
   Duration connect_timeout = Duration::seconds(5);
   // Without a byte in either direction while an answer is due. Streams have their own.
@@ -38,6 +45,7 @@ struct ClientOptions {
   Duration stream_timeout = Duration{0};  // silence within a stream; 0: for ever
   std::size_t header_bytes_max = 64 * 1024;
   std::size_t body_bytes_max = 64 * 1024 * 1024;  // of a whole answer; streams have no bound
+  std::optional<TlsOptions> tls;                  // nothing: in the clear
 };
 
 // How a stream ended, with the response that began it.
@@ -53,7 +61,8 @@ struct StreamEnd {
 
 // Used by one thread at a time. Errors: unavailable when nobody listens, the connection breaks
 // or time is up; permission_denied when the socket may not be opened; corrupt when the answer is
-// no HTTP or too large. Each names the address and, where the system said one, the errno.
+// no HTTP or too large; permission_denied when a certificate is refused. Each names the address
+// and, where the system said one, the errno.
 class Client {
  public:
   explicit Client(Address address, ClientOptions options = {});

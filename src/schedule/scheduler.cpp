@@ -192,6 +192,16 @@ void Scheduler::starts(TaskId task, Instant now, Place place, Duration owed) {
   shares_.charge(standing.job.tenant, standing.job.project, standing.job.takes, now);
 }
 
+void Scheduler::is_sold_as_spot(TaskId task, bool spot) {
+  Standing& standing = standings_.at(task);
+  LOAM_ASSERT(standing.running());
+  if (standing.job.preemptible == spot) return;
+  forget_running(standing);
+  standing.job.preemptible = spot;
+  standing.job.level += spot ? -spot_levels_below : spot_levels_below;
+  note_running(standing);
+}
+
 void Scheduler::is_up(TaskId task, Instant at) {
   Standing& standing = standings_.at(task);
   LOAM_ASSERT(standing.running());

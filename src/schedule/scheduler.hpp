@@ -132,6 +132,9 @@ class Scheduler {
   void arrives(Job job, Instant now);
   // It starts; `owed`: until it does useful work.
   void starts(TaskId task, Instant now, Place place, Duration owed = {});
+  // A running task is sold as spot, though it may not have asked for it: others may displace it. Or
+  // it is so no more.
+  void is_sold_as_spot(TaskId task, bool spot);
   // It does useful work since `at`: what it owed is known now.
   void is_up(TaskId task, Instant at);
   // Members of a gang ended before the others: it holds no more than `left`.

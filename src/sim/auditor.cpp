@@ -141,11 +141,14 @@ void Auditor::on(const Record&, const TransactionPosted& event) {
       const bool late = std::any_of(book->leases.begin(), book->leases.end(), [&](LeaseId id) {
         return now_ > leases_.at(id).stop_at + book->spec.grace + Duration::seconds(10);
       });
-      if (!late && !book->may_overrun && posting.amount.is_negative()) {
+      if (!late && !book->may_overrun && !book->services && posting.amount.is_negative()) {
         fail(9, book->id.text() + " was charged " + to_text(-posting.amount) +
                     " beyond its hold without a reason");
       }
     }
+    if (book->services && book->charged != book->rated)
+      fail(9, book->id.text() + " was not charged what its storage and network cost");
+    book->services.reset();
     if (book->held.is_negative()) fail(9, book->id.text() + " holds " + to_text(book->held));
   }
   check_payment(transaction, tenant);
@@ -203,11 +206,19 @@ void Auditor::on(const Record& record, const LeaseGranted& event) {
     fail(4, event.lease.text() + " skips an epoch");
   if (event.lease <= last_lease_) fail(4, event.lease.text() + " was given out before");
   last_lease_ = event.lease;
+  if (first) {
+    check_kept(*book, record.at);
+    book->kept_from.reset();
+  }
   book->stage = Stage::leased;
   book->leases.insert(event.lease);
   book->granted = event.rank + 1;
   book->epoch = event.epoch;
   book->may_overrun = false;
+  const bool spot = event.purchase_model == PurchaseModel::spot;
+  if (event.rank > 0 && spot != book->sold_as_spot)
+    fail(6, event.task.text() + " is in part on spot");
+  book->sold_as_spot = spot;
   TenantBook& tenant = tenants_.at(book->tenant.value - 1);
   LeaseBook entry;
   entry.task = event.task;
@@ -326,10 +337,12 @@ void Auditor::on(const Record& record, const TaskRequeued& event) {
   book->unable_at.reset();
   if (event.cause == RequeueCause::unable) book->unable_at = record.at;
   if (event.cause == RequeueCause::resumed) book->arrival = record.at;
+  if (event.purchase_model) book->spec.purchase_model = *event.purchase_model;
   book->stage = Stage::waiting;
+  if (book->kept.value > 0 && !book->kept_from) book->kept_from = record.at;
 }
 
-void Auditor::on(const Record&, const TaskPaused& event) {
+void Auditor::on(const Record& record, const TaskPaused& event) {
   TaskBook* book = task(event.task, 3);
   if (book == nullptr) return;
   if (book->stage != Stage::between && book->stage != Stage::waiting) {
@@ -338,13 +351,15 @@ void Auditor::on(const Record&, const TaskPaused& event) {
   if (!book->held.is_zero())
     fail(9, event.task.text() + " is paused and holds " + to_text(book->held));
   book->stage = Stage::paused;
+  if (book->kept.value > 0 && !book->kept_from) book->kept_from = record.at;
 }
 
-void Auditor::on(const Record&, const TaskFinished& event) {
+void Auditor::on(const Record& record, const TaskFinished& event) {
   TaskBook* book = task(event.task, 3);
   if (book == nullptr) return;
   if (book->stage == Stage::leased) fail(3, event.task.text() + " ended while it has a lease");
   if (event.outcome == TaskOutcome::none) fail(3, event.task.text() + " ended without an outcome");
+  check_kept(*book, record.at);
   if (!book->held.is_zero()) fail(9, event.task.text() + " ended and holds " + to_text(book->held));
   if (book->rated != book->charged) {
     fail(9, event.task.text() + " used " + to_text(book->rated) + " and was charged " +

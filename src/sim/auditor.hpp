@@ -82,6 +82,10 @@ class Auditor {
     bool planned_before = false;       // a promise of before the settings changed: none to judge by
     std::optional<Instant> unable_at;  // its last start failed then: it waits before the next
     bool moved = false;                // its queue's devices changed since it came
+    bool sold_as_spot = false;         // its live leases are: others may displace it
+    Mebibytes kept;                    // of its storage, while it has no lease
+    std::optional<Instant> kept_from;  // not rated yet from then on
+    std::optional<Money> services;     // of its storage and network, charged next, from the wallet
     bool may_overrun = false;  // its stop took longer than the hold reckoned, or prices rose
   };
   struct LeaseBook {
@@ -99,6 +103,7 @@ class Auditor {
     Isolation isolation = Isolation::software;
     Int128 worth = 0;  // Σ price × CE × time × what the discount leaves: its net, not yet divided
     Money net;         // Σ net
+    std::optional<Instant> services_until;  // rated so far
     bool tiered = false;  // then a record may lie in several tiers, and `worth` says nothing
     Duration billed;
   };
@@ -167,6 +172,7 @@ class Auditor {
   void on(const Record&, const BudgetRemoved&) {}
   void on(const Record&, const BudgetNoticed&) {}
   void on(const Record&, const BudgetApproved&) {}
+  void on(const Record&, const SellerSet&) {}
   void on(const Record&, const SchedulingSet&);
   void on(const Record&, const TaskPromised&);
   void on(const Record&, const PromiseDropped&);
@@ -179,6 +185,7 @@ class Auditor {
   void on(const Record&, const TokensUsed&);
   void on(const Record&, const LostWorkCredited&);
   void on(const Record&, const TaskLate&);
+  void on(const Record&, const ServicesUsed&);
 
   const RateCard* card_at(Currency currency, Instant instant) const;
   const RateCard* card_for(const LeaseBook& book, const TaskBook& owner, Currency currency,
@@ -194,6 +201,7 @@ class Auditor {
   void owe(TenantId tenant, const AdjustmentLine& line);
   void owe(TenantBook& tenant, RateCardId card, Money net, Instant month_end);
   void check_month(TenantBook& tenant, const UsageRecord& usage);
+  void check_kept(const TaskBook& book, Instant until);
   // Whether all its members fit, given the leases that are there now (at: none), or that will be
   // there then by their limits; on devices of `types` alone where there are any.
   bool fits_somewhere(const TaskSpec& spec, std::optional<Instant> at,

@@ -69,7 +69,11 @@ void Auditor::on(const Record& record, const UseCovered& event) {
   for (const CommitmentEntry& entry : book.commitments) {
     const Instant from = std::max(entry.commitment.terms.from, event.hour);
     const Instant to = std::min(entry.until, end);
-    if (from < to) right += Int128{entry.commitment.terms.ce.value} * (to - from).ms;
+    const CommitmentTerms& terms = entry.commitment.terms;
+    if (from >= to) continue;
+    right += Int128{terms.ce.value} * (to - from).ms;
+    if (!terms.spend.is_zero())
+      right += terms.spend.units() * (to - from).ms * 1000 / terms.unit_price.units();
   }
   if (covered < 0 || covered > right)
     fail(9, "more was covered in an hour of " + tenant.spec.name + " than was committed");
@@ -108,6 +112,49 @@ void Auditor::on(const Record&, const TokensUsed& event) {
   }
   if (!event.earned.empty() && (passed_on != charged || event.use.owner == event.use.caller))
     fail(9, "the owner of " + event.use.model + " got other money than was charged");
+}
+
+// What a task keeps on disk without a lease is billed without a gap up to its start or its end.
+void Auditor::check_kept(const TaskBook& book, Instant until) {
+  if (book.kept_from && *book.kept_from != until)
+    fail(8, book.id.text() + " keeps " + to_text(book.kept) + " and was billed for it until " +
+                to_text(*book.kept_from));
+}
+
+void Auditor::on(const Record& record, const ServicesUsed& event) {
+  TaskBook* owner = task(event.task, 8);
+  if (owner == nullptr) return;
+  const std::string what = "storage and network of " + event.task.text();
+  if (event.from >= event.to || event.to > record.at) fail(8, what + " are billed for no time");
+  if (event.lease.valid()) {
+    LeaseBook* book = lease(event.lease, 8);
+    if (book == nullptr) return;
+    if (book->task != event.task || !book->started_at || event.from < *book->started_at)
+      fail(8, what + " are billed before " + event.lease.text() + " ran");
+    if (book->services_until && event.from != *book->services_until)
+      fail(8, what + " are billed twice or not at all");
+    book->services_until = event.to;
+    owner->kept = event.kept;
+  } else {
+    if (!owner->leases.empty() || !owner->kept_from || event.from != *owner->kept_from)
+      fail(8, what + " are billed twice or not at all");
+    if (event.kept != owner->kept ||
+        event.use.storage_mib_ms != owner->kept.value * (event.to - event.from).ms)
+      fail(8, what + " are not what is kept");
+    owner->kept_from = event.to;
+  }
+  Int128 stored = 0;
+  Int128 moved = 0;
+  for (const AdjustmentLine& line : event.lines) {
+    (line.key.kind == InvoiceLineKind::storage ? stored : moved) += line.milli_ce_ms;
+    owner->rated += line.net;
+    owe(event.tenant, line);
+    if (!line.net.is_zero()) owner->services = line.net;
+    if (line.net.is_negative() || line.net > line.list)
+      fail(9, what + " cost " + to_text(line.net));
+  }
+  if (stored > event.use.storage_mib_ms || moved > event.use.received_bytes + event.use.sent_bytes)
+    fail(9, what + " were charged beyond what was used");
 }
 
 void Auditor::on(const Record& record, const ShortfallCredited& event) {

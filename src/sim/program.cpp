@@ -28,6 +28,8 @@ std::vector<std::string> command_of(const Program& program) {
   put(words, "report_delay_ms", program.report_delay.ms);
   put(words, "reports_twice", program.reports_twice ? 1 : 0);
   put(words, "unable", program.unable);
+  put(words, "storage_mib", program.storage.value);
+  put(words, "network_bytes", program.network_bytes);
   if (!program.refused.empty()) words.push_back("refused=" + program.refused);
   return words;
 }
@@ -48,6 +50,8 @@ Program program_of(const std::vector<std::string>& command) {
     if (name == "report_delay_ms") program.report_delay = Duration{number_in(value)};
     if (name == "reports_twice") program.reports_twice = value == "1";
     if (name == "unable") program.unable = number_in(value);
+    if (name == "storage_mib") program.storage = Mebibytes{number_in(value)};
+    if (name == "network_bytes") program.network_bytes = number_in(value);
     if (name == "refused") program.refused = std::string(value);
   }
   return program;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/quantity.hpp"
 #include "base/time.hpp"
 
 namespace loam::sim {
@@ -22,6 +23,8 @@ struct Program {
   Duration start_delay;  // how late its reports arrive
   Duration report_delay;
   bool reports_twice = false;
+  Mebibytes storage;               // held while it runs, and kept while it does not
+  std::int64_t network_bytes = 0;  // received and sent in all, evenly over its run
 
   // Whether it is still there when the grace of a stop is over.
   bool outlasts(Duration grace) const { return deaf || stop > grace; }

@@ -91,6 +91,7 @@ enum class TaskVerb { stop, pause, resume };
 struct AskOfTask {
   TaskVerb verb = TaskVerb::stop;
   std::string task;
+  std::optional<PurchaseModel> purchase{};  // resumed by another than before
 };
 struct Drain {
   std::string device;

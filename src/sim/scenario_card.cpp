@@ -50,14 +50,19 @@ Result<void> read_commitment(Words& words, PriceTerms& terms, Currency currency)
   return {};
 }
 
+Result<void> read_services(Words& words, ServiceRates& rates, Currency currency) {
+  const auto money = [&](std::string_view text) { return Money::parse(text, currency); };
+  LOAM_CHECK(words.take("storage", rates.storage, money));
+  LOAM_CHECK(words.take("network", rates.network, money));
+  return words.take("backup", rates.backup, money);
+}
+
 }  // namespace
 
 Result<void> read_terms(Words& words, PriceTerms& terms, Money on_demand) {
   const Currency currency = on_demand.currency();
   LOAM_CHECK(words.take("granularity", terms.granularity, parse_name_of<Granularity>));
-  LOAM_CHECK(words.take("zone", terms.zone, [](std::string_view text) -> Result<std::string> {
-    return std::string(text);
-  }));
+  if (const Word* zone = words.attribute("zone")) terms.zone = zone->text;
   LOAM_CHECK(
       for_parts(words, "windows", [&](std::string name, std::string_view value) -> Result<void> {
         const std::size_t dash = std::min(value.find('-'), value.size());
@@ -98,6 +103,7 @@ Result<void> read_terms(Words& words, PriceTerms& terms, Money on_demand) {
         return {};
       }));
   if (tiered.tiers.size() > 1) terms.prices.push_back(std::move(tiered));
+  LOAM_CHECK(read_services(words, terms.services, currency));
   LOAM_CHECK(for_parts(words, "tax", [&](std::string name, std::string_view value) -> Result<void> {
     LOAM_TRY(share, parse_percent(value));
     terms.taxes.push_back({std::move(name), share.value * 100});

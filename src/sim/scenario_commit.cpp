@@ -4,14 +4,16 @@
 
 namespace loam::sim {
 
-// commit TENANT ce=10 [months=1] [from=INSTANT] [until=INSTANT] [anchor=INSTANT] [project=]
+// commit TENANT ce=10|spend=1USD [months=1] [from=INSTANT] [until=INSTANT] [anchor=INSTANT]
+// [project=]
 Result<Step> read_commit(Words& words) {
   CommitStep step;
   LOAM_TRY(tenant, words.next("the tenant"));
   step.tenant = tenant->text;
-  if (words.attribute("ce") == nullptr)
-    return words.fault_here("ce= is missing", "say how much is committed: ce=10");
+  if (words.attribute("ce") == nullptr && words.attribute("spend") == nullptr)
+    return words.fault_here("ce= is missing", "say how much is committed: ce=10, or spend=1USD");
   LOAM_CHECK(words.take("ce", step.order.ce, parse_ce));
+  LOAM_CHECK(words.take("spend", step.order.spend, parse_amount));
   LOAM_CHECK(words.take("months", step.order.months, parse_count));
   LOAM_CHECK(words.take("from", step.order.from, parse_instant));
   LOAM_CHECK(words.take("until", step.order.until, parse_instant));

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 
-#include "sim/program.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_words.hpp"
 
@@ -253,22 +252,6 @@ Result<void> read_request(Words& words, ResourceRequest& request) {
   return {};
 }
 
-Result<void> read_program(Words& words, TaskSpec& spec) {
-  Program program;
-  LOAM_CHECK(words.take("run", program.run, parse_duration));
-  LOAM_CHECK(words.take("exit", program.exit_code, parse_count));
-  LOAM_CHECK(words.take("launch", program.launch, parse_duration));
-  LOAM_CHECK(words.take("stop", program.stop, parse_duration));
-  LOAM_CHECK(words.take("deaf", program.deaf, parse_yes));
-  LOAM_CHECK(words.take("refused", program.refused, parse_text));
-  LOAM_CHECK(words.take("unable", program.unable, parse_count));
-  LOAM_CHECK(words.take("start_report", program.start_delay, parse_duration));
-  LOAM_CHECK(words.take("end_report", program.report_delay, parse_duration));
-  LOAM_CHECK(words.take("reports_twice", program.reports_twice, parse_yes));
-  spec.command = command_of(program);
-  return {};
-}
-
 Result<void> read_terms(Words& words, Submit& submit) {
   TaskSpec& spec = submit.spec;
   LOAM_CHECK(words.take("limit", spec.limit, parse_duration));
@@ -326,7 +309,10 @@ Result<Step> read_quote(Words& words) {
 template <TaskVerb verb>
 Result<Step> read_ask(Words& words) {
   LOAM_TRY(task, words.next("the task"));
-  return Step(AskOfTask{verb, task->text});
+  AskOfTask ask{verb, task->text};
+  if constexpr (verb == TaskVerb::resume)
+    LOAM_CHECK(words.take("purchase", ask.purchase, parse_name_of<PurchaseModel>));
+  return Step(std::move(ask));
 }
 
 template <bool draining>
@@ -479,7 +465,7 @@ constexpr std::array verbs{
     Verb{"quote", read_quote, true, "quote TENANT, then what submit takes"},
     Verb{"stop", read_ask<TaskVerb::stop>, true, "stop TASK"},
     Verb{"pause", read_ask<TaskVerb::pause>, true, "pause TASK"},
-    Verb{"resume", read_ask<TaskVerb::resume>, true, "resume TASK"},
+    Verb{"resume", read_ask<TaskVerb::resume>, true, "resume TASK [purchase=on_demand]"},
     Verb{"drain", read_drain<true>, true, "drain n1/0"},
     Verb{"undrain", read_drain<false>, true, "undrain n1/0"},
     Verb{"topup", read_topup, true, "topup TENANT 100USD"},

@@ -287,7 +287,7 @@ class Runner {
     LOAM_TRY(id, task(step.task));
     if (step.verb == TaskVerb::stop) ask(step.task, StopTask{id});
     if (step.verb == TaskVerb::pause) ask(step.task, PauseTask{id});
-    if (step.verb == TaskVerb::resume) ask(step.task, ResumeTask{id});
+    if (step.verb == TaskVerb::resume) ask(step.task, ResumeTask{id, step.purchase});
     return {};
   }
 

@@ -85,6 +85,8 @@ Result<E> parse_name_of(std::string_view text) {
 
 // What a card says beyond its price on demand.
 Result<void> read_terms(Words& words, PriceTerms& terms, Money on_demand);
+// What its program does, into the task's command.
+Result<void> read_program(Words& words, TaskSpec& spec);
 
 Result<Step> read_budget(Words& words);
 Result<Step> read_approve(Words& words);

@@ -203,7 +203,13 @@ class SeedRun {
       case ActKind::commit: {
         BuyCommitment order;
         order.tenant = TenantId{act.which + 1};
-        order.ce = MilliCe{act.amount};
+        // A quarter of them of money, worth about as much.
+        if (act.amount % 4 == 0) {
+          const Currency currency = plan_.tenants[act.which].spec.currency;
+          order.spend = Money(Int128{Money::units_per_one / 1'000'000} * act.amount, currency);
+        } else {
+          order.ce = MilliCe{act.amount};
+        }
         world_.ask(order);
         return;
       }
@@ -359,7 +365,11 @@ class SeedRun {
     while (failure_.empty() && !world_.state().tasks.empty()) {
       for (const auto& [name, id] : tasks_) {
         const Task* task = world_.state().find_task(id);
-        if (task != nullptr && task->state == TaskState::paused) world_.ask(ResumeTask{id});
+        if (task == nullptr || task->state != TaskState::paused) continue;
+        // What is no longer sold is gone on with on demand.
+        const auto answer = world_.ask(ResumeTask{id});
+        if (answer.reject && answer.reject->code == RejectCode::not_sold)
+          world_.ask(ResumeTask{id, PurchaseModel::on_demand});
       }
       world_.advance_to(world_.clock().true_now() + drain_step);
       audit();

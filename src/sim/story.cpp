@@ -115,7 +115,8 @@ void Story::tell(const CommitmentBought& event, Instant at) {
   add(at,
       {plain("commitment"), plain(tenant_name(event.commitment.tenant)), plain("bought"),
        attribute("id", event.commitment.id.text()), attribute("ce", to_text(terms.ce)),
-       attribute("from", to_text(terms.from)), attribute("to", to_text(terms.to))},
+       attribute("spend", amount_text(terms.spend)), attribute("from", to_text(terms.from)),
+       attribute("to", to_text(terms.to))},
       false);
 }
 
@@ -125,6 +126,18 @@ void Story::tell(const CommitmentCharged& event, Instant at) {
       {plain("commitment"), plain(tenant_name(event.tenant)), plain("charged"),
        attribute("id", event.commitment.text()), attribute("net", amount_text(event.line.net))},
       false);
+}
+
+void Story::tell(const ServicesUsed& event, Instant at) {
+  for (const AdjustmentLine& line : event.lines) adjustments_.emplace_back(event.tenant, line);
+  std::vector<Word> words{plain("services"), plain(task_names_.at(event.task))};
+  words.push_back(attribute("for", to_text(event.to - event.from)));
+  if (event.use.storage_mib_ms > 0)
+    words.push_back(attribute("mib_seconds", decimal_text(event.use.storage_mib_ms, 3)));
+  if (const std::int64_t bytes = event.use.received_bytes + event.use.sent_bytes; bytes > 0)
+    words.push_back(attribute("bytes", std::to_string(bytes)));
+  if (event.kept.value > 0) words.push_back(attribute("kept", to_text(event.kept)));
+  add(at, std::move(words), false);
 }
 
 void Story::tell(const CommitmentEnded& event, Instant at) {
@@ -222,6 +235,7 @@ void Story::tell(const TaskRequeued& event, Instant at) {
   std::vector<Word> words{plain(resumed ? "resume" : "requeue"), plain(name_of(event.task))};
   if (event.cause == RequeueCause::preempted || event.cause == RequeueCause::unable)
     words.push_back(plain(text_of(event.cause)));
+  if (event.purchase_model) words.push_back(attribute("purchase", text_of(*event.purchase_model)));
   add(at, std::move(words), false);
 }
 
@@ -307,12 +321,17 @@ std::vector<Line> Story::bill_of(TenantId tenant) const {
   for (const auto& [of, adjustment] : adjustments_) {
     if (of != tenant) continue;
     total += adjustment.net;
-    lines.push_back(
-        line_of({plain(text_of(adjustment.key.kind)),
-                 plain(adjustment.key.project + "/" + adjustment.key.environment),
-                 attribute("price", amount_text(adjustment.key.unit_price)),
-                 attribute("ce_seconds", decimal_text(adjustment.milli_ce_ms, ce_second_decimals)),
-                 attribute("net", amount_text(adjustment.net))}));
+    const InvoiceLineKind kind = adjustment.key.kind;
+    const Word quantity =
+        kind == InvoiceLineKind::storage
+            ? attribute("mib_seconds", decimal_text(adjustment.milli_ce_ms, 3))
+        : kind == InvoiceLineKind::network
+            ? attribute("bytes", std::to_string(adjustment.milli_ce_ms))
+            : attribute("ce_seconds", decimal_text(adjustment.milli_ce_ms, ce_second_decimals));
+    lines.push_back(line_of({plain(text_of(kind)),
+                             plain(adjustment.key.project + "/" + adjustment.key.environment),
+                             attribute("price", amount_text(adjustment.key.unit_price)), quantity,
+                             attribute("net", amount_text(adjustment.net))}));
   }
   lines.push_back(money_line("total", total));
   return lines;

@@ -72,6 +72,7 @@ class Story {
   void tell(const CommitmentBought& event, Instant at);
   void tell(const CommitmentCharged& event, Instant at);
   void tell(const CommitmentEnded& event, Instant at);
+  void tell(const ServicesUsed& event, Instant at);
   void tell(const UseCovered& event, Instant at);
   void tell(const ShortfallCredited& event, Instant at);
   void tell(const LostWorkCredited& event, Instant at);

@@ -112,6 +112,14 @@ void VirtualExecutor::change_phase(Attempt& attempt) {
     if (attempt.by_limit) attempt.exit_code = killed ? exit_sigkill : exit_sigterm;
     set_due(attempt, clock_.true_now() + (attempt.by_limit ? stopped : left));
     post_start(attempt, attempt.program.start_delay);
+    // As a node does every hour; here, once on the way.
+    if (attempt.program.storage.value > 0 || attempt.program.network_bytes > 0) {
+      const Duration half{(attempt.due - clock_.true_now()).ms / 2};
+      post(attempt,
+           ReportServices{attempt.lease, attempt.epoch, attempt.start + half,
+                          services_after(attempt, half)},
+           half);
+    }
     return;
   }
   if (attempt.by_limit) attempt.end = AttemptEnd::limit;
@@ -136,6 +144,22 @@ void VirtualExecutor::post(const Attempt& attempt, Command command, Duration lat
   mail_.emplace(arrival, parcel);
 }
 
+// Members of a gang share their checkpoints: the first counts them.
+ServiceReport VirtualExecutor::services_after(const Attempt& attempt, Duration ran) {
+  const Program& program = attempt.program;
+  ServiceReport report;
+  if (attempt.rank == 0) report.kept = program.storage;
+  report.use.storage_mib_ms = program.storage.value * ran.ms;
+  const std::int64_t bytes =
+      program.run.ms == 0
+          ? program.network_bytes
+          : static_cast<std::int64_t>(static_cast<Int128>(program.network_bytes) *
+                                      std::min(ran.ms, program.run.ms) / program.run.ms);
+  report.use.received_bytes = bytes / 2;
+  report.use.sent_bytes = bytes - report.use.received_bytes;
+  return report;
+}
+
 void VirtualExecutor::post_start(const Attempt& attempt, Duration late) {
   post(attempt, ReportStarted{attempt.lease, attempt.epoch, attempt.start}, late);
 }
@@ -151,6 +175,7 @@ void VirtualExecutor::post_end(const Attempt& attempt, Duration late) {
   report.exit_code = attempt.exit_code;
   report.reason = attempt.reason;
   report.device_time = attempt.ran;
+  if (ran) report.services = services_after(attempt, attempt.ran);
   post(attempt, std::move(report), late);
 }
 
@@ -168,7 +193,11 @@ std::vector<Parcel> VirtualExecutor::collect() {
   while (!mail_.empty() && mail_.begin()->first <= clock_.true_now()) {
     Parcel parcel = std::move(mail_.begin()->second);
     mail_.erase(mail_.begin());
-    if (!attempts_.at(parcel.lease).dead) arrived.push_back(std::move(parcel));
+    const Attempt& attempt = attempts_.at(parcel.lease);
+    // A node that knows the end tells of that alone.
+    const bool overtaken = attempt.phase == Attempt::Phase::ended &&
+                           std::holds_alternative<ReportServices>(parcel.command);
+    if (!attempt.dead && !overtaken) arrived.push_back(std::move(parcel));
   }
   return arrived;
 }

@@ -97,6 +97,7 @@ class VirtualExecutor final : public engine::Executor {
 
  private:
   void post(const Attempt& attempt, Command command, Duration late);
+  static ServiceReport services_after(const Attempt& attempt, Duration ran);
   void post_start(const Attempt& attempt, Duration late);
   void post_end(const Attempt& attempt, Duration late);
   void change_phase(Attempt& attempt);

@@ -114,6 +114,10 @@ Program plan_program(Random& random, Duration limit) {
   if (random.chance(50)) program.start_delay = Duration{random.between(0, 300'000)};
   if (random.chance(50)) program.report_delay = Duration{random.between(0, 300'000)};
   program.reports_twice = random.chance(50);
+  if (random.chance(200)) {
+    program.storage = Mebibytes{random.between(0, 200'000)};
+    program.network_bytes = random.between(0, 50'000'000'000);
+  }
   return program;
 }
 
@@ -218,6 +222,11 @@ void plan_payments(Workload& plan, std::uint64_t seed, std::int64_t horizon_ms) 
   for (RateCard& card : plan.cards) {
     card.terms.lost_work = {rules[random.below(3)], rules[random.below(3)]};
     if (random.chance(300)) card.terms.taxes = {{"VAT", random.between(1, 250'000)}};
+    const auto up_to_a_thousandth = [&] {
+      return Money(random.between(1, Money::units_per_one / 1000), card.currency);
+    };
+    if (random.chance(400)) card.terms.services.storage = up_to_a_thousandth();
+    if (random.chance(400)) card.terms.services.network = up_to_a_thousandth();
   }
   for (std::int64_t i = random.between(0, 4); i > 0; --i) {
     plan.acts.push_back({when(),
@@ -302,8 +311,6 @@ void plan_spot(Workload& plan, std::uint64_t seed) {
     card.terms.spot.sold = true;
     card.terms.spot.interrupted = static_cast<InterruptionRule>(random.below(3));
   }
-  // The cards stay as they are: a paused task cannot come back where spot is no longer sold.
-  std::erase_if(plan.acts, [](const Act& act) { return act.kind == ActKind::publish_price; });
   for (Act& act : plan.acts) {
     if (act.kind != ActKind::submit || !random.chance(300)) continue;
     act.spec.purchase_model = random.chance(800) ? PurchaseModel::spot : PurchaseModel::hybrid;

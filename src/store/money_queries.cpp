@@ -1,4 +1,5 @@
 // Questions about invoices and the ledger, answered from the projections.
+#include "domain/event_codec.hpp"
 #include "store/query_reading.hpp"
 
 namespace loam::store {
@@ -19,6 +20,16 @@ Result<InvoiceRow> read_invoice(const Statement& statement) {
   row.invoice.total = columns.money(row.invoice.currency);
   row.invoice.rounding = columns.money(row.invoice.currency);
   row.invoice.months_to = columns.instant();
+  row.invoice.seller.name = columns.text();
+  row.invoice.seller.address = columns.text();
+  row.invoice.seller.tax_id = columns.text();
+  row.invoice.seller.terms = columns.text();
+  if (columns.is_null()) {
+    columns.skip();
+  } else {
+    row.invoice.due = columns.money(row.invoice.currency);
+  }
+  if (const auto due_ms = columns.optional_integer()) row.invoice.due_at = Instant{*due_ms};
   LOAM_CHECK(columns.done("invoice " + row.invoice.id.text()));
   return row;
 }
@@ -90,12 +101,14 @@ Result<std::vector<InvoiceRow>> Queries::invoices(const InvoiceFilter& filter) {
     return id.valid() ? std::optional(number(id)) : std::optional<std::int64_t>();
   };
   LOAM_TRY(database, Borrowed::take(*this));
-  LOAM_TRY(query, database->prepare(
-                      "SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, seq, usage_upto, "
-                      "subtotal, total, rounding, months_to_ms FROM invoices WHERE (?1 IS NULL OR "
-                      "tenant_id = ?1) "
-                      "AND (?2 IS NULL OR id < ?2) AND (?3 IS NULL OR id = ?3) "
-                      "ORDER BY id DESC LIMIT ?4"));
+  LOAM_TRY(query,
+           database->prepare(
+               "SELECT id, tenant_id, currency, from_ms, to_ms, issued_ms, seq, usage_upto, "
+               "subtotal, total, rounding, months_to_ms, seller, seller_address, "
+               "seller_tax_id, payment_terms, due, due_ms FROM invoices WHERE (?1 IS NULL OR "
+               "tenant_id = ?1) "
+               "AND (?2 IS NULL OR id < ?2) AND (?3 IS NULL OR id = ?3) "
+               "ORDER BY id DESC LIMIT ?4"));
   query.bind_all(optional_number(filter.tenant), optional_number(filter.before),
                  optional_number(filter.only), filter.limit);
   LOAM_TRY(rows, read_all(query, read_invoice));
@@ -263,6 +276,24 @@ Result<std::vector<TransactionRow>> Queries::transactions(TenantId tenant, Trans
     postings.reset();
   }
   return rows;
+}
+
+Result<std::vector<Record>> Queries::records(std::uint64_t after,
+                                             const std::vector<std::string>& types) {
+  std::string names;
+  for (const std::string& type : types) names += (names.empty() ? "[\"" : ",\"") + type + "\"";
+  names += names.empty() ? "[]" : "]";
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query, database->prepare(
+                      "SELECT seq, at_ms, issuer, subject, type, version, payload FROM journal "
+                      "WHERE seq > ? AND type IN (SELECT value FROM json_each(?)) ORDER BY seq"));
+  query.bind_all(static_cast<std::int64_t>(after), std::string_view(names));
+  return read_all(query, [](const Statement& row) -> Result<Record> {
+    LOAM_TRY(event, decode(EncodedEvent{std::string(row.text(4)), static_cast<int>(row.integer(5)),
+                                        std::string(row.text(6))}));
+    return Record{static_cast<std::uint64_t>(row.integer(0)), row.instant(1),
+                  Actor{std::string(row.text(2)), std::string(row.text(3))}, std::move(event)};
+  });
 }
 
 }  // namespace loam::store

@@ -97,7 +97,8 @@ CREATE TABLE tasks(
   submitted_by TEXT NOT NULL,
   accepted_seq INTEGER NOT NULL,
   model_version TEXT NOT NULL,
-  task_group TEXT NOT NULL
+  task_group TEXT NOT NULL,
+  output_milli INTEGER
 ) STRICT;
 -- Newest first within a tenant; the name is there so that a search by name need not visit the rows.
 CREATE INDEX tasks_by_tenant ON tasks(tenant_id, id, name);
@@ -196,7 +197,13 @@ CREATE TABLE invoices(
   subtotal TEXT NOT NULL,
   total TEXT NOT NULL,
   rounding TEXT NOT NULL,
-  months_to_ms INTEGER NOT NULL
+  months_to_ms INTEGER NOT NULL,
+  seller TEXT NOT NULL,
+  seller_address TEXT NOT NULL,
+  seller_tax_id TEXT NOT NULL,
+  payment_terms TEXT NOT NULL,
+  due TEXT,
+  due_ms INTEGER
 ) STRICT;
 CREATE INDEX invoices_by_tenant ON invoices(tenant_id);
 
@@ -273,7 +280,8 @@ CREATE TABLE commitments(
   fees_charged INTEGER NOT NULL,
   ended_ms INTEGER,
   reason TEXT NOT NULL,
-  model_version TEXT NOT NULL
+  model_version TEXT NOT NULL,
+  spend TEXT NOT NULL
 ) STRICT;
 CREATE INDEX commitments_by_tenant ON commitments(tenant_id);
 
@@ -301,6 +309,7 @@ CREATE TABLE adjustments(
   net TEXT NOT NULL,
   model_version TEXT NOT NULL,
   month_end_ms INTEGER NOT NULL,
+  task_id INTEGER,
   PRIMARY KEY(seq, position)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX adjustments_by_tenant ON adjustments(tenant_id, from_ms);
@@ -345,7 +354,8 @@ SELECT 't' || t.id AS task, n.name AS tenant, t.name, t.state, t.outcome, t.exit
        @t.submitted@ AS submitted, @t.started@ AS started, @t.finished@ AS finished,
        t.limit_ms / 1000.0 AS limit_s, t.asked_milli_ce / 1000.0 AS ce,
        t.asked_milli_device / 1000.0 AS share, t.attempts, t.run_ms / 1000.0 AS run_s,
-       t.billed_ms / 1000.0 AS billed_s, t.net, t.tax, t.currency, t.submitted_by
+       t.billed_ms / 1000.0 AS billed_s, t.net, t.tax, t.currency, t.submitted_by,
+       t.output_milli / 1000.0 AS output
 FROM tasks t JOIN tenants n ON n.id = t.tenant_id;
 
 CREATE VIEW v_leases AS

@@ -56,7 +56,7 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   X(insert_task,                                                                                   \
     "INSERT INTO tasks VALUES(?1,?2,?3,'waiting','none',NULL,'',?4,?5,?6,?7,?8,?9,?10,?11,?12,"    \
     "?13,?14,?15,NULL,NULL,NULL,0,0,0,(SELECT currency FROM tenants WHERE id=?2),'0','0','0',"     \
-    "'0',?16,?17,?18,?19)")                                                                        \
+    "'0',?16,?17,?18,?19,NULL)")                                                                   \
   X(grant_task, "UPDATE tasks SET state='starting', lease_id=?2, attempts=?3 WHERE id=?1")         \
   X(start_task,                                                                                    \
     "UPDATE tasks SET state=CASE WHEN state='starting' AND NOT EXISTS(SELECT 1 FROM leases l "     \
@@ -70,9 +70,11 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
     "discount=money_add(discount,?5), net=money_add(net,?6), tax=money_add(tax,?7) "               \
     "WHERE id=?1 AND currency=?2")                                                                 \
   X(end_task,                                                                                      \
-    "UPDATE tasks SET run_ms=run_ms+(SELECT coalesce(?2-started_ms, 0) FROM leases WHERE id=?1) "  \
+    "UPDATE tasks SET run_ms=run_ms+(SELECT coalesce(?2-started_ms, 0) FROM leases WHERE id=?1), " \
+    "output_milli=CASE WHEN ?3 IS NULL THEN output_milli ELSE coalesce(output_milli, 0)+?3 END "   \
     "WHERE id=(SELECT task_id FROM leases WHERE id=?1)")                                           \
   X(set_state, "UPDATE tasks SET state=?2, reason=?3 WHERE id=?1")                                 \
+  X(set_model, "UPDATE tasks SET purchase_model=?2 WHERE id=?1")                                   \
   X(finish_task,                                                                                   \
     "UPDATE tasks SET state='finished', outcome=?2, "                                              \
     "exit_code=CASE WHEN started_ms IS NULL THEN NULL ELSE ?3 END, reason=?4, finished_ms=?5 "     \
@@ -92,17 +94,18 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   X(insert_posting, "INSERT INTO postings VALUES(?,?,?,?,?,?,?)")                                  \
   X(insert_invoice,                                                                                \
     "INSERT INTO invoices VALUES(?,?,?,?,?,?,?,"                                                   \
-    "(SELECT coalesce(max(id), 0) FROM usage),?,?,?,?)")                                           \
+    "(SELECT coalesce(max(id), 0) FROM usage),?,?,?,?,?,?,?,?,?,?)")                               \
   X(card_terms, "SELECT terms FROM rate_cards WHERE id=?")                                         \
   X(insert_line, "INSERT INTO invoice_lines VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")            \
   X(insert_tax, "INSERT INTO invoice_taxes VALUES(?,?,?,?,?,?)")                                   \
   X(insert_note, "INSERT INTO credit_notes VALUES(?,?,?,?,?,?,?,?,?)")                             \
   X(insert_note_tax, "INSERT INTO credit_note_taxes VALUES(?,?,?,?,?,?)")                          \
-  X(insert_commitment, "INSERT INTO commitments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,NULL,'',?)")  \
+  X(insert_commitment,                                                                             \
+    "INSERT INTO commitments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,NULL,'',?,?)")                   \
   X(charge_commitment, "UPDATE commitments SET fees_charged=?2 WHERE id=?1")                       \
   X(end_commitment, "UPDATE commitments SET ended_ms=?2, reason=?3 WHERE id=?1")                   \
   X(insert_adjustment,                                                                             \
-    "INSERT INTO adjustments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")               \
+    "INSERT INTO adjustments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")               \
   X(insert_spot, "INSERT INTO spot_prices VALUES(?,?,?,?,?)")                                      \
   X(insert_notice, "INSERT INTO budget_notices VALUES(?,?,?,?,?,?,?,?)")                           \
   X(set_mark, "UPDATE meta SET value=?2 WHERE key=?1")
@@ -286,10 +289,12 @@ struct Projector::Statements {
     LOAM_CHECK(update(end_lease, e.lease.text(), number(e.lease), e.ended_at, e.device_time.ms,
                       e.memory_peak.value, name(e.verdict.outcome), e.verdict.exit_code,
                       std::string_view(e.verdict.reason)));
-    return update(end_task, e.lease.text(), number(e.lease), e.ended_at);
+    return update(end_task, e.lease.text(), number(e.lease), e.ended_at, e.output);
   }
 
   Result<void> on(const Record&, const TaskRequeued& e) {
+    if (e.purchase_model)
+      LOAM_CHECK(update(set_model, e.task.text(), number(e.task), name(*e.purchase_model)));
     return update(set_state, e.task.text(), number(e.task), name(TaskState::waiting),
                   std::string_view(e.reason));
   }
@@ -309,11 +314,14 @@ struct Projector::Statements {
     const std::string subtotal = amount_text(invoice.subtotal);
     const std::string total = amount_text(invoice.total);
     const std::string rounding = amount_text(invoice.rounding);
-    LOAM_CHECK(insert_invoice.run(number(invoice.id), number(invoice.tenant),
-                                  invoice.currency.code(), invoice.from, invoice.to, record.at,
-                                  static_cast<std::int64_t>(record.sequence),
-                                  std::string_view(subtotal), std::string_view(total),
-                                  std::string_view(rounding), invoice.months_to));
+    const auto due = invoice.due ? std::optional(amount_text(*invoice.due)) : std::nullopt;
+    LOAM_CHECK(insert_invoice.run(
+        number(invoice.id), number(invoice.tenant), invoice.currency.code(), invoice.from,
+        invoice.to, record.at, static_cast<std::int64_t>(record.sequence),
+        std::string_view(subtotal), std::string_view(total), std::string_view(rounding),
+        invoice.months_to, std::string_view(invoice.seller.name),
+        std::string_view(invoice.seller.address), std::string_view(invoice.seller.tax_id),
+        std::string_view(invoice.seller.terms), due, invoice.due_at));
     std::int64_t position = 0;
     for (const InvoiceLine& line : invoice.lines) {
       const std::string unit_price = amount_text(line.key.unit_price);
@@ -376,13 +384,14 @@ struct Projector::Statements {
   Result<void> on(const Record& record, const CommitmentBought& e) {
     const Commitment& c = e.commitment;
     const std::string unit_price = amount_text(c.terms.unit_price);
+    const std::string spend = amount_text(c.terms.spend);
     return insert_commitment.run(
         number(c.id), number(c.tenant), std::string_view(c.attribution.project),
         std::string_view(c.attribution.environment), std::string_view(c.attribution.model),
         c.terms.ce.value, c.terms.months, c.terms.from, c.terms.to, record.at, number(c.terms.card),
         c.terms.unit_price.currency().code(), std::string_view(unit_price),
         static_cast<std::int64_t>(c.terms.fees.size()),
-        std::string_view(c.attribution.model_version));
+        std::string_view(c.attribution.model_version), std::string_view(spend));
   }
   Result<void> on(const Record& record, const CommitmentCharged& e) {
     LOAM_CHECK(put(record, e.tenant, 1, e.line, e.from, e.to, number(e.commitment), std::nullopt));
@@ -400,11 +409,13 @@ struct Projector::Statements {
     return {};
   }
   Result<void> on(const Record& record, const ShortfallCredited& e) {
-    return put(record, e.tenant, 1, e.line, e.from, e.to, std::nullopt, number(e.lease));
+    return put(record, e.tenant, 1, e.line, e.from, e.to, std::nullopt, number(e.lease),
+               number(e.task));
   }
   Result<void> put(const Record& record, TenantId tenant, std::int64_t position,
                    const AdjustmentLine& line, Instant from, Instant to,
-                   std::optional<std::int64_t> commitment, std::optional<std::int64_t> lease) {
+                   std::optional<std::int64_t> commitment, std::optional<std::int64_t> lease,
+                   std::optional<std::int64_t> task = std::nullopt) {
     const std::string unit_price = amount_text(line.key.unit_price);
     const std::string list = amount_text(line.list);
     const std::string net = amount_text(line.net);
@@ -415,10 +426,18 @@ struct Projector::Statements {
         name(line.key.purchase_model), name(line.key.tariff), std::string_view(line.key.window),
         number(line.card), line.net.currency().code(), std::string_view(unit_price),
         line.milli_ce_ms, std::string_view(list), std::string_view(net),
-        std::string_view(line.key.model_version), line.month_end);
+        std::string_view(line.key.model_version), line.month_end, task);
+  }
+  Result<void> on(const Record& record, const ServicesUsed& e) {
+    std::int64_t position = 0;
+    for (const AdjustmentLine& line : e.lines)
+      LOAM_CHECK(put(record, e.tenant, ++position, line, e.from, e.to, std::nullopt,
+                     number_if(e.lease), number(e.task)));
+    return {};
   }
   Result<void> on(const Record& record, const LostWorkCredited& e) {
-    return put(record, e.tenant, 1, e.line, e.from, e.to, std::nullopt, number(e.lease));
+    return put(record, e.tenant, 1, e.line, e.from, e.to, std::nullopt, number(e.lease),
+               number(e.task));
   }
   // Budgets and reviews live in the state.
   Result<void> on(const Record&, const HoldsReviewed&) {
@@ -455,8 +474,11 @@ struct Projector::Statements {
   Result<void> on(const Record&, const NodeMarked&) {
     return {};
   }
-  Result<void> on(const Record&, const TaskLate&) {
+  Result<void> on(const Record&, const SellerSet&) {
     return {};
+  }
+  Result<void> on(const Record&, const TaskLate& e) {
+    return update(set_model, e.task.text(), number(e.task), name(e.purchase_model));
   }
 
   Database& database;

@@ -21,7 +21,7 @@ constexpr std::string_view task_columns =
     "(SELECT group_concat(dn.name || '/' || d.node_index, ', ') FROM slices s JOIN devices d ON "
     "d.id = s.device_id JOIN nodes dn ON dn.id = d.node_id WHERE s.lease_id = t.lease_id), "
     "t.run_ms, t.billed_ms, t.currency, t.list, t.discount, t.net, t.tax, t.submitted_by, "
-    "(SELECT l.isolation FROM leases l WHERE l.id = t.lease_id) "
+    "(SELECT l.isolation FROM leases l WHERE l.id = t.lease_id), t.output_milli "
     "FROM tasks t JOIN tenants n ON n.id = t.tenant_id ";
 
 Result<TaskRow> read_task(const Statement& statement) {
@@ -59,7 +59,12 @@ Result<TaskRow> read_task(const Statement& statement) {
   row.net = columns.money(currency);
   row.tax = columns.money(currency);
   row.submitted_by = columns.text();
-  if (!columns.is_null()) row.isolation = columns.enumerator<Isolation>();
+  if (columns.is_null()) {
+    columns.skip();
+  } else {
+    row.isolation = columns.enumerator<Isolation>();
+  }
+  row.output = columns.optional_integer();
   LOAM_CHECK(columns.done("task " + row.id.text()));
   return row;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "domain/budget.hpp"
+#include "domain/event.hpp"
 #include "domain/lease.hpp"
 #include "domain/ledger.hpp"
 #include "store/sqlite.hpp"
@@ -50,6 +51,7 @@ struct TaskRow {
   Money tax;                           // as charged with it
   std::string submitted_by;            // "issuer:subject"
   std::optional<Isolation> isolation;  // as given to the last attempt; none before the first
+  std::optional<std::int64_t> output;  // thousandths; what its attempts said they made
 };
 
 struct TaskFilter {
@@ -213,6 +215,9 @@ class Queries {
   // Newest first, older than `after` (none: from the newest), at most `limit` (1 … 1000).
   Result<std::vector<TransactionRow>> transactions(TenantId tenant, TransactionId after,
                                                    std::int64_t limit);
+
+  // Journal records after `after` of these types, oldest first. Cost: a scan of what came after.
+  Result<std::vector<Record>> records(std::uint64_t after, const std::vector<std::string>& types);
 
  private:
   class Borrowed;

@@ -57,6 +57,34 @@ TEST_F(CommitmentTest, is_bought_seen_and_covers_what_runs) {
   EXPECT_EQ(kinds, (std::set<std::string>{"usage", "fee", "covered"}));
 }
 
+TEST_F(CommitmentTest, of_money_an_hour_covers_what_it_is_worth) {
+  const Caught bought = post("/v1/commitments", R"({"tenant":"acme","spend":"0.13"})");
+  ASSERT_EQ(bought.status(), 201) << bought.response->body;
+  const auto view = bought.as<CommitmentView>();
+  EXPECT_EQ(view.ce, "0");
+  EXPECT_EQ(view.spend, "0.13");
+  EXPECT_EQ(view.fees.at(0).net, "94.9");
+  // 25 CE for an hour at 0.02 are 0.50; 0.13 at 0.013 are 10 CE-hours: 0.20 come back.
+  const TaskId id = submit("acme");
+  daemon.start(id);
+  daemon.clock.advance(Duration::hours(1));
+  daemon.end(id);
+  daemon.clock.advance(Duration::minutes(3));
+  daemon.run(StopTask{TaskId{99}});
+  const auto bill = get("/v1/bill?tenant=acme").as<BillView>();
+  std::vector<std::string> kinds;
+  for (const AdjustmentView& each : bill.adjustments) kinds.push_back(each.kind);
+  EXPECT_EQ(kinds, (std::vector<std::string>{"covered", "fee"}));
+  // Ten, less the moments by which the commitment began after the hour.
+  EXPECT_EQ(bill.adjustments.at(0).ce_hours.substr(0, 7), "-9.9999")
+      << bill.adjustments.at(0).ce_hours;
+  const auto code = [&](const char* body) { return post("/v1/commitments", body).problem().code; };
+  EXPECT_EQ(code(R"({"tenant":"acme","spend":"0"})"), "invalid_argument");
+  EXPECT_EQ(code(R"({"tenant":"acme","spend":"1.0.0"})"), "invalid_argument");
+  EXPECT_EQ(code(R"({"tenant":"acme","spend":"1","ce":"10"})"), "invalid_argument");
+  EXPECT_EQ(code(R"({"tenant":"acme","spend":"-1"})"), "invalid_argument");
+}
+
 TEST_F(CommitmentTest, what_cannot_be_bought_is_refused_with_the_reason) {
   const auto code = [&](const char* body, const As& who = root) {
     return post("/v1/commitments", body, who).problem().code;

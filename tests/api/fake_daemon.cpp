@@ -68,6 +68,12 @@ void FakeDaemon::start(TaskId task) {
   run(ReportStarted{lease, epoch, clock.now()});
 }
 
+void FakeDaemon::end(TaskId task, Duration device_time, std::optional<std::int64_t> output) {
+  ends_with_ = {device_time, output};
+  end(task);
+  ends_with_.reset();
+}
+
 void FakeDaemon::end(TaskId task, std::int64_t exit_code) {
   ReportEnded report;
   read([&](const engine::State& state, Instant) {
@@ -78,6 +84,7 @@ void FakeDaemon::end(TaskId task, std::int64_t exit_code) {
   report.ended_at = clock.now();
   report.exit_code = exit_code;
   report.device_time = Duration{(report.ended_at - report.started_at).ms / 2};
+  if (ends_with_) std::tie(report.device_time, report.output) = *ends_with_;
   run(report);
 }
 
@@ -211,6 +218,25 @@ Result<std::vector<BudgetNotice>> FakeDaemon::budget_notices(const std::string& 
   return found;
 }
 
+Result<Party> FakeDaemon::buyer(TenantId tenant, Instant at) {
+  const std::lock_guard lock(mutex_);
+  Party party;
+  for (const auto& [since, known] : buyers_) {
+    if (since.first == tenant && since.second <= at) party = known;
+  }
+  return party;
+}
+
+Result<void> FakeDaemon::set_buyer(TenantId tenant, const Party& party, Instant now) {
+  const std::lock_guard lock(mutex_);
+  if (party.empty()) {
+    std::erase_if(buyers_, [&](const auto& entry) { return entry.first.first == tenant; });
+  } else {
+    buyers_[{tenant, now}] = party;
+  }
+  return {};
+}
+
 Result<void> FakeDaemon::channel_allowed(const std::string& channel) {
   if (channel.starts_with("http://")) return {};
   return Error{ErrorKind::permission_denied, "'" + channel + "' may not be told", "use a webhook"};
@@ -301,9 +327,11 @@ void FakeDaemon::project(const Record& record) {
     TaskRecord& task = with_lease(e->lease);
     task.lease->ended_at = e->ended_at;
     task.lease->device_time = e->device_time;
+    if (e->output) task.output = task.output.value_or(0) + *e->output;
     if (task.lease->started_at) task.run_time += e->ended_at - *task.lease->started_at;
   } else if (const auto* e = std::get_if<TaskRequeued>(&record.event)) {
     tasks_.at(e->task).state = TaskState::waiting;
+    if (e->purchase_model) tasks_.at(e->task).spec.purchase_model = *e->purchase_model;
   } else if (const auto* e = std::get_if<TaskPaused>(&record.event)) {
     tasks_.at(e->task).state = TaskState::paused;
   } else if (const auto* e = std::get_if<TaskFinished>(&record.event)) {

@@ -72,6 +72,8 @@ class FakeDaemon final : public Backend {
   // The newest attempt of a task began, or ended so.
   void start(TaskId task);
   void end(TaskId task, std::int64_t exit_code = 0);
+  // It used so much of its device's time, and says what it made (thousandths).
+  void end(TaskId task, Duration device_time, std::optional<std::int64_t> output);
 
   // Backend.
   void post(Command command, Actor actor, RequestKey key,
@@ -92,6 +94,8 @@ class FakeDaemon final : public Backend {
                                                    std::int64_t limit) override;
   Result<std::vector<BudgetNotice>> budget_notices(const std::string& budget,
                                                    std::int64_t limit) override;
+  Result<Party> buyer(TenantId tenant, Instant at) override;
+  Result<void> set_buyer(TenantId tenant, const Party& party, Instant now) override;
   Result<void> channel_allowed(const std::string& channel) override;
   Result<LogPiece> read_log(TaskId task, LogStream stream, std::int64_t offset,
                             std::int64_t bytes_max) override;
@@ -126,6 +130,8 @@ class FakeDaemon final : public Backend {
   std::vector<CreditNoteRecord> credit_notes_;
   std::vector<SpotPriceRecord> spot_prices_;  // of one currency, newest first
   std::vector<BudgetNotice> notices_;
+  std::map<std::pair<TenantId, Instant>, Party> buyers_;
+  std::optional<std::pair<Duration, std::optional<std::int64_t>>> ends_with_;
 };
 
 }  // namespace loam::api::testing

@@ -83,6 +83,61 @@ TEST_F(TasksTest, the_list_is_newest_first_in_pages_and_filtered) {
   EXPECT_EQ(get("/v1/tasks?name=nothing").as<TaskPage>().tasks.size(), 0U);
 }
 
+TEST_F(TasksTest, a_paused_task_goes_on_by_another_purchase_model) {
+  daemon.clock.advance(Duration::minutes(1));
+  const Caught card = post("/v1/rates", R"({"on_demand":"0.02","terms":{"spot":{"sold":true}}})");
+  ASSERT_EQ(card.status(), 201) << card.response->body;
+  daemon.clock.advance(Duration::minutes(2));
+  daemon.run(StopTask{TaskId{99}});
+  const TaskId id = submit("acme", R"("purchase_model":"spot")");
+  daemon.start(id);
+  post("/v1/tasks/" + id.text() + "/pause");
+  daemon.end(id);
+  daemon.clock.advance(Duration::minutes(1));
+  ASSERT_EQ(post("/v1/rates", R"({"on_demand":"0.02"})").status(), 201);
+  const std::string path = "/v1/tasks/" + id.text() + "/resume";
+  const auto refused = post(path).problem();
+  EXPECT_EQ(refused.code, "not_sold");
+  EXPECT_NE(refused.next_step.find("--purchase on_demand"), std::string::npos) << refused.next_step;
+  EXPECT_EQ(post(path + "?purchase_model=gold").status(), 400);
+  const auto resumed = post(path + "?purchase_model=on_demand");
+  ASSERT_EQ(resumed.status(), 200) << resumed.response->body;
+  EXPECT_EQ(resumed.as<TaskView>().purchase_model, "on_demand");
+}
+
+TEST_F(TasksTest, what_a_task_says_it_made_is_told) {
+  const TaskId id = submit();
+  EXPECT_FALSE(get("/v1/tasks/" + id.text()).as<TaskView>().output);
+  daemon.start(id);
+  daemon.clock.advance(Duration::minutes(1));
+  daemon.end(id, Duration{}, 1'250'500);
+  EXPECT_EQ(get("/v1/tasks/" + id.text()).as<TaskView>().output, "1250.5");
+}
+
+TEST_F(TasksTest, a_quote_suggests_what_the_last_runs_needed) {
+  const std::string named = R"("name":"train")";
+  const auto quote = [&](const std::string& more) {
+    return post("/v1/quote", task_body("acme", more)).as<QuoteView>();
+  };
+  EXPECT_FALSE(quote(named).suggested_ce);
+  // A quarter of 100 CE, of which it used two fifths.
+  const TaskId id = submit("acme", named);
+  daemon.start(id);
+  daemon.clock.advance(Duration::minutes(10));
+  daemon.end(id, Duration::minutes(1), std::nullopt);
+  const QuoteView suggested = quote(named);
+  EXPECT_EQ(suggested.suggested_ce, "12");
+  EXPECT_EQ(suggested.suggestion, "its last run used at most 10 of 25 CE: 12 CE would do");
+  // Of another name, of none, or where no more than that is asked for, there is nothing to say.
+  EXPECT_FALSE(quote(R"("name":"other")").suggested_ce);
+  EXPECT_FALSE(quote(R"("model":"m")").suggested_ce);
+  const Caught less = post("/v1/quote", R"({"tenant":"acme","command":["/bin/true"],"ce":"12",
+                                            "time":"1h","name":"train"})");
+  ASSERT_EQ(less.status(), 200) << less.response->body;
+  EXPECT_FALSE(less.as<QuoteView>().suggested_ce);
+  EXPECT_EQ(less.as<QuoteView>().suggestion, "");
+}
+
 TEST_F(TasksTest, stop_pause_and_resume_say_what_became_of_the_task) {
   const TaskId id = submit();
   daemon.start(id);

@@ -161,7 +161,7 @@ RunMeasure measured(const char* name, std::int64_t asked, std::int64_t used, con
 
 TEST(Efficiency, names_who_asked_for_forty_and_used_nine) {
   RunMeasure served = measured("serve", 50'000, 45'000, "10");
-  served.output = 4000;
+  served.output = 4'000'000;
   const EfficiencyReport report =
       efficiency({measured("train", 40'000, 9'000, "8"), served}, {{"n1/0", MilliCe{100'000}}},
                  {at("2025-03-01T00:10:00Z"), at("2025-03-01T10:10:00Z")});
@@ -177,6 +177,48 @@ TEST(Efficiency, names_who_asked_for_forty_and_used_nine) {
   EXPECT_EQ(report.devices[0].asked, BasisPoints{9000});
   EXPECT_EQ(report.devices[0].used, BasisPoints{5400});
   EXPECT_EQ(report.devices[0].idle, BasisPoints{1000});
+}
+
+TEST(Efficiency, slices_are_told_by_device_and_share) {
+  RunMeasure small = measured("a", 40'000, 9'000, "8"), again = measured("b", 40'000, 31'000, "8"),
+             large = measured("c", 90'000, 90'000, "8"), unknown = measured("d", 10, 0, "8");
+  small.share = again.share = unknown.share = MilliDevice{400};
+  large.share = MilliDevice{900};
+  unknown.measured = false;
+  const EfficiencyReport report = efficiency(
+      {large, small, again, unknown}, {}, {at("2025-03-01T00:10:00Z"), at("2025-03-01T10:10:00Z")});
+  ASSERT_EQ(report.slices.size(), 2u);
+  EXPECT_EQ(report.slices[0].share, MilliDevice{400});
+  EXPECT_EQ(report.slices[0].runs, 2);
+  EXPECT_EQ(report.slices[0].time, Duration::hours(20));
+  EXPECT_EQ(report.slices[0].used, BasisPoints{5000});
+  EXPECT_EQ(report.slices[1].share, MilliDevice{900});
+  EXPECT_EQ(report.slices[1].used, BasisPoints{10'000});
+}
+
+TEST(Efficiency, a_unit_costs_what_the_runs_that_made_it_cost) {
+  RunMeasure told = measured("serve", 50'000, 45'000, "10");
+  told.output = 2'500;  // 2.5 units
+  RunMeasure silent = measured("serve", 50'000, 45'000, "90");
+  RunMeasure unmeasured = measured("pack", 20'000, 0, "3");
+  unmeasured.measured = false;
+  unmeasured.output = 600'000;
+  const Period whole{at("2025-03-01T00:10:00Z"), at("2025-03-01T10:10:00Z")};
+  const EfficiencyReport report = efficiency({told, silent, unmeasured}, {}, whole);
+  ASSERT_EQ(report.works.size(), 2u);
+  EXPECT_EQ(report.works[0].name, "serve");
+  EXPECT_EQ(report.works[0].output, 2'500);
+  EXPECT_EQ(report.works[0].per_output, money("4"));
+  EXPECT_EQ(report.works[1].name, "pack");
+  EXPECT_FALSE(report.works[1].measured);
+  EXPECT_EQ(report.works[1].per_output, money("0.005"));
+  EXPECT_EQ(report.works[1].wasted, money("0"));
+  EXPECT_TRUE(report.proposals.empty()) << "nobody knows what pack used";
+  // Half of the time has half of the cost and half of the output.
+  const EfficiencyReport half =
+      efficiency({told}, {}, {at("2025-03-01T00:10:00Z"), at("2025-03-01T05:10:00Z")});
+  EXPECT_EQ(half.works[0].output, 1'250);
+  EXPECT_EQ(half.works[0].per_output, money("4"));
 }
 
 TEST(Efficiency, counts_what_lies_in_the_period) {

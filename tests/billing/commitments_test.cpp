@@ -151,5 +151,107 @@ TEST(Commitments, the_covered_part_of_a_price_is_exact) {
   EXPECT_EQ(covered_part(money("12"), 0, MilliCe{6000}, Duration::hours(1)), money("0"));
 }
 
+// --- Money an hour
+// ------------------------------------------------------------------------------
+
+const Period an_hour{at("2025-03-01T00:00:00Z"), at("2025-03-01T01:00:00Z")};
+
+CoverUse use_of(std::uint64_t lease, const char* from, const char* to, std::int64_t ce) {
+  return {at(from), LeaseId{lease}, {at(from), at(to)}, MilliCe{ce}};
+}
+
+TEST(SpendCommitments, cost_their_money_for_every_hour_of_the_month) {
+  CommitmentOrder money_order = order(1, "2025-02-01T00:00:00Z");
+  money_order.ce = MilliCe{0};
+  money_order.spend = money("1.00");
+  const auto terms = *commitment_on(selling("1.30"), money_order, {1000}, now);
+  EXPECT_EQ(terms.ce, MilliCe{0});
+  EXPECT_EQ(terms.spend, money("1"));
+  ASSERT_EQ(terms.fees.size(), 1u);
+  EXPECT_EQ(terms.fees[0].list, money("730"));
+  EXPECT_EQ(terms.fees[0].net, money("657"));
+}
+
+TEST(SpendCommitments, orders_that_make_no_sense_are_refused) {
+  const auto refused = [](const char* spend, std::int64_t ce, const char* price, Currency in) {
+    CommitmentOrder asked = order(1, "2025-02-01T00:00:00Z");
+    asked.ce = MilliCe{ce};
+    asked.spend = money(spend, in);
+    return refusal(commitment_on(selling(price), asked, {0}, now));
+  };
+  EXPECT_NE(refused("1", 10'000, "1.30", usd).find("both 10 CE and"), std::string::npos);
+  EXPECT_NE(refused("0", 0, "1.30", usd).find("cannot be committed"), std::string::npos);
+  EXPECT_NE(refused("-1", 0, "1.30", usd).find("cannot be committed"), std::string::npos);
+  EXPECT_NE(refused("1", 0, "1.30", Currency("EUR")).find("cannot be committed"),
+            std::string::npos);
+  EXPECT_NE(refused("130000.01", 0, "1.30", usd).find("out of range"), std::string::npos);
+  EXPECT_NE(refused("1", 0, "0", usd).find("out of range"), std::string::npos);
+}
+
+TEST(SpendCommitments, cover_what_the_hours_use_is_worth_whenever_in_it_it_was) {
+  const std::vector<CoverUse> uses{
+      use_of(1, "2025-03-01T00:30:00Z", "2025-03-01T01:00:00Z", 2'000),   // worth 1.30
+      use_of(2, "2025-03-01T00:00:00Z", "2025-03-01T00:15:00Z", 4'000)};  // the same, and earlier
+  Covered covered;
+  covered.milli_ce_ms = {0, 0};
+  cover_spend(uses, {{an_hour, money("1.95"), money("1.30")}}, an_hour, covered);
+  const Int128 ce_hour = Int128{1000} * 3'600'000;
+  EXPECT_EQ(covered.milli_ce_ms[1], ce_hour);
+  EXPECT_EQ(covered.milli_ce_ms[0], ce_hour / 2);
+  EXPECT_EQ(covered.unused, 0);
+}
+
+// Case commitment-unused: of 1.00 an hour 0.75 are covered.
+TEST(SpendCommitments, commitment_unused_of_an_hour_is_told) {
+  const std::vector<CoverUse> uses{use_of(1, "2025-03-01T00:00:00Z", "2025-03-01T01:00:00Z", 750)};
+  Covered covered;
+  covered.milli_ce_ms = {0};
+  cover_spend(uses, {{an_hour, money("1.00"), money("1.00")}}, an_hour, covered);
+  const Int128 ce_hour = Int128{1000} * 3'600'000;
+  EXPECT_EQ(covered.milli_ce_ms[0], ce_hour * 3 / 4);
+  EXPECT_EQ(covered.unused, ce_hour / 4);
+}
+
+TEST(SpendCommitments, a_part_of_an_hour_has_its_part_of_the_money) {
+  const Period second_half{at("2025-03-01T00:30:00Z"), at("2025-03-05T00:00:00Z")};
+  const std::vector<CoverUse> uses{
+      use_of(1, "2025-03-01T00:00:00Z", "2025-03-01T01:00:00Z", 10'000)};
+  Covered covered;
+  covered.milli_ce_ms = {0};
+  cover_spend(uses, {{second_half, money("1"), money("1")}}, an_hour, covered);
+  EXPECT_EQ(covered.milli_ce_ms[0], Int128{1000} * 1'800'000);
+}
+
+// Whatever is there, nothing is covered twice, and covered and unused are the whole right.
+TEST(SpendCommitments, conserve_the_right_and_the_use) {
+  Random random(11);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<CoverUse> uses;
+    for (std::int64_t i = 0; i < random.between(0, 6); ++i) {
+      const std::int64_t from = random.between(0, 3'599'999);
+      const std::int64_t to = random.between(from + 1, 3'600'000);
+      const Instant begin = an_hour.from + Duration{from};
+      uses.push_back({begin,
+                      LeaseId{static_cast<std::uint64_t>(i + 1)},
+                      {begin, an_hour.from + Duration{to}},
+                      MilliCe{random.between(1, 5'000)}});
+    }
+    Covered covered = cover(uses, {{"c", an_hour, MilliCe{random.between(1, 3'000)}}}, an_hour);
+    const Int128 before = covered.unused;
+    Int128 by_capacity = 0, all = 0;
+    for (const Int128 part : covered.milli_ce_ms) by_capacity += part;
+    const Money price = Money(random.between(1, 3'000'000), usd);
+    const Money spend = Money(random.between(1, 9'000'000), usd);
+    cover_spend(uses, {{an_hour, spend, price}}, an_hour, covered);
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+      all += covered.milli_ce_ms[i];
+      EXPECT_LE(covered.milli_ce_ms[i],
+                Int128{uses[i].ce.value} * (uses[i].period.to - uses[i].period.from).ms);
+    }
+    const Int128 right = spend.units() * 3'600'000 * 1000 / price.units();
+    EXPECT_EQ(all - by_capacity + covered.unused - before, right);
+  }
+}
+
 }  // namespace
 }  // namespace loam::billing

@@ -40,7 +40,7 @@ std::vector<Usage> deliveries(Random& random, std::uint64_t tenant) {
       record.run_from = from;
       record.terms.tariff = lease == 2 ? Tariff::flat : Tariff::time_of_day;
       record.billable_ce = MilliCe{random.between(1, 400'000)};
-      record.storage = Mebibytes{random.between(0, 100'000)};
+      record.storage_mib_ms = random.between(0, 100'000) * record.length().ms;
       record.who.project = "project-" + std::to_string(lease);
       all.push_back(record);
     }

@@ -101,6 +101,40 @@ TEST(Spot, never_undercuts_the_floor_nor_passes_the_ceiling_and_rises_with_deman
   EXPECT_EQ(spot_price({}, money("2"), {MilliCe{0}, MilliCe{0}}), money("2"));
 }
 
+TEST(Spot, another_card_binds_the_price_at_once) {
+  SpotTerms terms;
+  terms.floor = BasisPoints{5'000};
+  terms.ceiling = BasisPoints{8'000};
+  EXPECT_EQ(within(money("0.15"), terms, money("10")), money("5"));
+  EXPECT_EQ(within(money("6"), terms, money("10")), money("6"));
+  EXPECT_EQ(within(money("0.15"), terms, money("0.1")), money("0.08"));
+  EXPECT_EQ(within(money("0.15"), terms, money("0")), money("0"));
+}
+
+// Rating: every stretch of spot is within the bounds of its card, whatever moved when.
+TEST(Spot, no_stretch_is_rated_outside_of_its_cards_bounds) {
+  PriceTerms dear, cheap;
+  dear.spot.sold = cheap.spot.sold = true;
+  dear.spot.floor = BasisPoints{5'000};
+  cheap.spot.ceiling = BasisPoints{2'000};
+  Tables tables = tables_of(card("1.00"), dear);
+  RateCard second = card("10.00", "2025-03-01T00:10:00Z", 2),
+           third = card("0.10", "2025-03-01T00:20:00Z", 3);
+  second.terms = dear;
+  third.terms = cheap;
+  ASSERT_TRUE(tables.add(*PriceTable::compile(second)).ok());
+  ASSERT_TRUE(tables.add(*PriceTable::compile(third)).ok());
+  tables.move_spot(usd, at("2025-03-01T00:00:00Z"), money("0.60"));
+  Usage run = usage("s", at("2025-03-01T00:00:00Z"), at("2025-03-01T00:30:00Z"), 1000);
+  run.terms.purchase_model = PurchaseModel::spot;
+  std::vector<Charge> charges;
+  ASSERT_TRUE(Rater(tables, {usd, {0}}).rate(run, charges).ok());
+  ASSERT_EQ(charges.size(), 3u);
+  EXPECT_EQ(charges[0].unit_price, money("0.60"));
+  EXPECT_EQ(charges[1].unit_price, money("5"));
+  EXPECT_EQ(charges[2].unit_price, money("0.02"));
+}
+
 TEST(Spot, the_price_moves_at_most_once_a_minute) {
   SpotSeries series;
   const SpotMarket calm{MilliCe{1000}, MilliCe{0}}, busy{MilliCe{1000}, MilliCe{1000}};

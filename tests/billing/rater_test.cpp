@@ -209,8 +209,8 @@ TEST(Rater, storage_backups_and_network_have_rates_of_their_own) {
   terms.services = {money("0.10"), money("0.05"), money("0.02")};
   const Tables tables = tables_of(card("1"), terms);
   Usage record = usage("u", at("2025-03-01T00:00:00Z"), at("2025-03-01T02:00:00Z"), 0);
-  record.storage = Mebibytes{10 * 1024};
-  record.backup = Mebibytes{512};
+  record.storage_mib_ms = 10 * 1024 * 7'200'000LL;
+  record.backup_mib_ms = 512 * 7'200'000LL;
   record.network_bytes = std::int64_t{3} << 29;
   std::vector<Charge> charges;
   ASSERT_TRUE(Rater(tables, {usd, {0}}).rate(record, charges).ok());
@@ -218,6 +218,27 @@ TEST(Rater, storage_backups_and_network_have_rates_of_their_own) {
   EXPECT_EQ(charges[1].net, money("2"));
   EXPECT_EQ(charges[2].net, money("0.05"));
   EXPECT_EQ(charges[3].net, money("0.03"));
+}
+
+TEST(Rater, what_is_held_over_a_change_of_prices_is_split_to_the_last_unit) {
+  PriceTerms before, after;
+  before.services.storage = money("0.10");
+  after.services = {money("0.30"), std::nullopt, money("0.02")};
+  RateCard second = card("1");
+  second.id = RateCardId{2};
+  second.effective_from = at("2025-03-01T01:00:00Z");
+  Tables tables = tables_of(card("1"), before);
+  ASSERT_TRUE(tables.add(*PriceTable::compile(second, after)).ok());
+  Usage record = usage("u", at("2025-03-01T00:00:00Z"), at("2025-03-01T03:00:00Z"), 5000);
+  record.storage_mib_ms = 1024 * 10'800'000LL + 1;  // one more than parts evenly
+  record.network_bytes = std::int64_t{1} << 30;     // priced when it begins: not sold then
+  std::vector<Charge> charges;
+  ASSERT_TRUE(Rater(tables, {usd, {0}}).rate_services(record, charges).ok());
+  ASSERT_EQ(charges.size(), 2u) << "and no compute";
+  EXPECT_EQ(static_cast<std::int64_t>(charges[0].quantity + charges[1].quantity),
+            record.storage_mib_ms);
+  EXPECT_EQ(charges[0].net, money("0.1"));
+  EXPECT_EQ(to_text(charges[1].net + charges[0].net).substr(0, 3), "0.7");
 }
 
 TEST(Rater, discounts_add_up_to_at_most_the_whole) {

@@ -25,7 +25,7 @@ TEST(Usage, what_no_meter_can_have_seen_is_refused_with_the_value) {
   EXPECT_NE(fault([](Usage& u) { u.to = u.from - Duration{1}; }).find("not after"),
             std::string::npos);
   EXPECT_NE(fault([](Usage& u) { u.billable_ce.value = -1; }).find("negative"), std::string::npos);
-  EXPECT_NE(fault([](Usage& u) { u.storage.value = -1; }).find("negative"), std::string::npos);
+  EXPECT_NE(fault([](Usage& u) { u.storage_mib_ms = -1; }).find("negative"), std::string::npos);
   EXPECT_NE(fault([](Usage& u) { u.network_bytes = -1; }).find("negative"), std::string::npos);
   EXPECT_NE(fault([](Usage& u) { u.billable_ce.value = milli_ce_max.value + 1; }).find("beyond"),
             std::string::npos);

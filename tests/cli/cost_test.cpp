@@ -142,32 +142,6 @@ TEST(CostValidate, tells_a_good_file_from_a_bad_one) {
   EXPECT_NE(run({"cost", "validate", folder.at("none")}).status, 0);
 }
 
-TEST(InvoicePdf, is_a_pdf_the_same_each_time_also_over_many_pages) {
-  billing::Document document;
-  document.number = 7;
-  document.tenant_name = "Müller & Söhne";
-  document.period = {Instant{0}, Instant{86'400'000}};
-  document.issued_at = Instant{86'400'000};
-  const Money zero = Money::zero(Currency("USD"));
-  for (int i = 0; i < 200; ++i) {
-    billing::DocumentLine line;
-    line.project = "project-" + std::to_string(i) + std::string(40, 'x');
-    line.unit = "CE-Hours";
-    line.quantity = Money::units_per_one * 1'234'567 + i;
-    line.unit_price = line.list = line.net = Money(20'000'000'001, Currency("USD"));
-    line.payable = zero;
-    document.lines.push_back(line);
-  }
-  document.subtotal = document.total = zero;
-  document.taxes = {{"VAT", 190'000, zero, zero}};
-  const auto pdf = invoice_pdf(document);
-  ASSERT_TRUE(pdf.ok()) << to_text(pdf.error());
-  EXPECT_TRUE(pdf->starts_with("%PDF-1."));
-  EXPECT_NE(pdf->find("%%EOF"), std::string::npos);
-  EXPECT_NE(pdf->find("/Count 5"), std::string::npos);
-  EXPECT_EQ(*invoice_pdf(document), *pdf);
-}
-
 TEST_F(DaemonTest, costs_are_grouped_exported_and_invoiced) {
   ASSERT_EQ(loam({"submit", "--tenant", "acme", "--ce", "25", "--project", "vision", "--tag",
                   "team=a", "--", "x"})
@@ -471,96 +445,6 @@ TEST_F(DaemonTest, a_trial_says_what_is_wrong_before_anything_runs) {
   EXPECT_NE(loam({"trial", "--tenant", "acme", "--sizes", "10"}).err.find("program"),
             std::string::npos);
   daemon.read([](const engine::State& state, Instant) { EXPECT_TRUE(state.tasks.empty()); });
-}
-
-// A month of 10 CE for 9490, of which 4 CE-hours were covered on its third day.
-std::vector<BucketBill> days_of_a_commitment(int days) {
-  const Instant start = *parse_instant("2026-03-01T00:00:00Z");
-  std::vector<BucketBill> bills;
-  for (int day = 0; day < days; ++day) {
-    const Instant from = start + Duration::hours(24 * day);
-    api::BillView bill;
-    bill.tenant = "acme";
-    bill.currency = "USD";
-    api::AdjustmentView adjustment;
-    adjustment.project = adjustment.environment = "default";
-    adjustment.from = to_text(from);
-    if (day == 0) {
-      adjustment.kind = "fee";
-      adjustment.commitment = "com-1";
-      adjustment.to = "2026-04-01T00:00:00Z";
-      adjustment.net = "9490";
-      bill.adjustments.push_back(adjustment);
-    } else if (day == 2) {
-      adjustment.kind = "covered";
-      adjustment.to = to_text(from + Duration::hours(1));
-      adjustment.ce_hours = "-4";
-      adjustment.net = "-8";
-      bill.adjustments.push_back(adjustment);
-      adjustment.kind = "credit";
-      adjustment.lease = "l7";
-      adjustment.ce_hours = "0";
-      adjustment.net = "-0.5";
-      bill.adjustments.push_back(adjustment);
-    }
-    bills.push_back({{from, from + Duration::hours(24)}, bill});
-  }
-  return bills;
-}
-
-TEST(CostExport, a_commitments_fee_is_spread_over_its_days_as_used_and_unused) {
-  api::CommitmentView commitment;
-  commitment.id = "com-1";
-  commitment.tenant = "acme";
-  commitment.currency = "USD";
-  commitment.ce = "10";
-  commitment.period = "month";
-  commitment.project = "default";
-  commitment.fees = {{"2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", 31, 31, "9490", true},
-                     {"2026-04-01T00:00:00Z", "2026-05-01T00:00:00Z", 30, 30, "9490", false}};
-  for (const int days : {31, 5}) {
-    const auto rows = *focus_adjustments(days_of_a_commitment(days), {commitment}, "Lab");
-    Money billed = Money::zero(Currency("USD")), effective = billed, used = billed;
-    std::string csv = billing::focus_csv_head();
-    for (const billing::FocusRow& row : rows) {
-      billed += row.billed;
-      effective += row.effective;
-      if (row.commitment_status == "Used") used += row.effective;
-      csv += billing::to_focus_csv(row);
-    }
-    EXPECT_EQ(amount_text(billed), "9481.5");
-    // A 1860th of the fee: 4 of the 10 x 744 CE-hours.
-    EXPECT_EQ(amount_text(used.rounded(Rounding::half_even)), "5.1");
-    if (days == 31) {
-      EXPECT_EQ(amount_text(effective), "9481.5");
-    }
-    const auto report = *billing::validate_focus(csv);
-    EXPECT_TRUE(report.faults.empty()) << report.faults[0].column << " " << report.faults[0].what;
-  }
-}
-
-TEST(CostExport, days_without_use_have_their_share_of_a_fee_too) {
-  api::CommitmentView commitment;
-  commitment.id = "com-1";
-  commitment.tenant = "acme";
-  commitment.currency = "USD";
-  commitment.ce = "10";
-  commitment.period = "month";
-  commitment.project = "default";
-  commitment.fees = {{"2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", 31, 31, "9490", true}};
-  std::vector<BucketBill> bills = days_of_a_commitment(31);
-  std::vector<billing::Period> days;
-  for (const BucketBill& each : bills) days.push_back(each.period);
-  // As the API lists them: without those that have nothing on them.
-  std::erase_if(bills, [](const BucketBill& each) { return each.bill.adjustments.empty(); });
-  ASSERT_EQ(bills.size(), 2u);
-  add_empty_bills({commitment}, days, bills);
-  ASSERT_EQ(bills.size(), 31u);
-  std::string csv = billing::focus_csv_head();
-  const auto rows = *focus_adjustments(bills, {commitment}, "Lab");
-  for (const billing::FocusRow& row : rows) csv += billing::to_focus_csv(row);
-  const auto report = *billing::validate_focus(csv);
-  EXPECT_TRUE(report.faults.empty()) << report.faults[0].column << " " << report.faults[0].what;
 }
 
 }  // namespace

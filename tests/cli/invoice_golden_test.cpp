@@ -29,7 +29,7 @@ void compare_all(const std::string& name, const billing::Document& document) {
   compare(name + ".json", billing::to_json(document) + "\n");
   const auto pdf = invoice_pdf(document);
   ASSERT_TRUE(pdf.ok());
-  compare(name + ".pdf", *pdf);
+  compare(name + ".pdf", pdf->bytes);
 }
 
 api::InvoiceLineView line(const char* kind, const char* terms, const char* price, const char* hours,
@@ -89,6 +89,17 @@ TEST(GoldenInvoices, an_invoice_is_written_as_it_always_was) {
   for (const billing::DocumentLine& each : document.lines) sum += each.payable;
   EXPECT_EQ(sum, document.subtotal);
   compare_all("inv-7", document);
+}
+
+TEST(GoldenInvoices, one_with_seller_buyer_and_terms_is_written_as_it_always_was) {
+  api::InvoiceView invoice = an_invoice();
+  invoice.id = "inv-8";
+  invoice.seller = {"Loam Lab GmbH", "Beispielweg 1\n10115 Berlin", "DE 123 456 789"};
+  invoice.buyer = {"ACME Söhne & Co", "1 High Street\nOxford", "GB 987"};
+  invoice.terms = "by transfer to DE00 1234, without deduction";
+  invoice.due = "371.45";
+  invoice.due_at = "2026-04-15T00:00:05Z";
+  compare_all("inv-8", *document_of(invoice));
 }
 
 TEST(GoldenInvoices, a_credit_note_is_written_as_it_always_was) {

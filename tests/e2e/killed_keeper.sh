@@ -44,6 +44,6 @@ check_books acme
 say "told to end, it does, and its watcher with it"
 last="$(keeper)" watcher="$(parent_of "$(keeper)")"
 stop_daemon
-kill -TERM "$last"
+kill -TERM "$last" 2>/dev/null || true # one without leases ends with its daemon
 gone() { ! kill -0 "$last" 2>/dev/null && ! kill -0 "$watcher" 2>/dev/null; }
 wait_until "both have ended" gone

@@ -160,6 +160,11 @@ TEST(Config, RefusesWhatIsOddAndSaysWhere) {
       {"mounts = [1]", "list of texts"},
       {"node = \"GPU 1\"", "is not a node name"},
       {"data_dir = ", "loamd.toml:1:"},
+      {"seller = \"me\"", "'seller' must be a table"},
+      {"[seller]\naddress = \"1 High Street\"", "[seller] has no name"},
+      {"[seller]\nname = \"Lab\"\nphone = \"1\"", "'seller.phone' is not a setting"},
+      {"[seller]\nname = \"Lab\"\ndue_after = \"36h\"", "no number of days"},
+      {"[seller]\nname = 5", "'seller.name' must be text, not 5"},
       {"[[user]]\nrole = \"admin\"", "needs uid and role"},
       {"[[user]]\nuid = 5\nrole = \"king\"", "admin, operator, finance, member"},
       {"[[user]]\nuid = 5\nrole = \"member\"", "needs a tenant"},
@@ -175,6 +180,16 @@ TEST(Config, RefusesWhatIsOddAndSaysWhere) {
 
 // Each setting has another value here than by default, so that one that is not printed, or not
 // read back, is seen.
+TEST(Config, ReadsWhoSells) {
+  const auto config = parse_config("[seller]\nname = \"Lab\"\n", "loamd.toml");
+  ASSERT_TRUE(config.ok()) << to_text(config.error());
+  EXPECT_EQ(config->seller.name, "Lab");
+  EXPECT_EQ(config->seller.due_after_days, 14);
+  EXPECT_EQ(
+      parse_config("[seller]\nname = \"Lab\"\ndue_after = \"0s\"\n", "x")->seller.due_after_days,
+      0);
+}
+
 TEST(Config, WhatIsPrintedIsWhatIsInForce) {
   const std::string text = R"(data_dir = "/d"
 socket = "/s"
@@ -194,6 +209,7 @@ shared = ["/sh"]
 notify = ["/n"]
 device_locks = "/dl"
 check_devices = "7s"
+notify_ca = "/ca.pem"
 log_level = "debug"
 turn_quantum = "11ms"
 hung_after = "61s"
@@ -230,6 +246,12 @@ weight = 5
 uid = 5
 role = "member"
 tenant = "acme"
+[seller]
+name = "Loam Lab GmbH"
+address = "Beispielweg 1\nBerlin"
+tax_id = "DE123"
+terms = "net"
+due_after = "30d"
 )";
   const auto config = parse_config(text, "loamd.toml");
   ASSERT_TRUE(config.ok()) << to_text(config.error());

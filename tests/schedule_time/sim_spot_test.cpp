@@ -54,7 +54,7 @@ class SimSpot : public ::testing::Test {
 };
 
 TEST_F(SimSpot, GivesCostStartsAndWhetherTheDeadlineWasMissed) {
-  ASSERT_EQ(loam(task({"--policy", "reserve", "--json", "-"})), 0) << complained;
+  ASSERT_EQ(loam(task({"--policy", "reserve", "--json"})), 0) << complained;
   // Spot for five of every twelve samples: the work takes eight spells, each with its changeover.
   EXPECT_EQ(said,
             "{\"policy\":\"reserve\",\"cost_fraction\":0.366667,\"starts\":8,\"missed\":false,"
@@ -62,9 +62,9 @@ TEST_F(SimSpot, GivesCostStartsAndWhetherTheDeadlineWasMissed) {
 }
 
 TEST_F(SimSpot, StartsAtASampleOrATime) {
-  ASSERT_EQ(loam(task({"--start", "12", "--json", "-"})), 0) << complained;
+  ASSERT_EQ(loam(task({"--start", "12", "--json"})), 0) << complained;
   const std::string by_index = said;
-  ASSERT_EQ(loam(task({"--start", "2h", "--json", folder + "/out.json"})), 0) << complained;
+  ASSERT_EQ(loam(task({"--start", "2h", "--out", folder + "/out.json"})), 0) << complained;
   std::ifstream in(folder + "/out.json");
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), by_index);
   EXPECT_NE(said.find("reserve: "), std::string::npos);

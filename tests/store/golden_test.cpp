@@ -78,6 +78,7 @@ TEST(GoldenTest, EveryLineReadsWritesTheSameBytesAndReplaysToTheStatedState) {
     history.tokens();
     history.payments();
     history.months();
+    history.sellers();
     const std::vector<Record> records = history.take();
     std::ofstream lines(golden + ".jsonl", std::ios::binary);
     for (const Record& record : records) lines << line_of(record) << '\n';
@@ -260,6 +261,42 @@ TEST(GoldenTest, AJournalFromBeforeTenantsHadMonthsIsLiftedAndReplays) {
   const Invoice& next = std::get<InvoiceIssued>(decision.events.back()).invoice;
   EXPECT_EQ(next.to, to);
   EXPECT_EQ(next.lines.size(), open->second.months.begin()->second.lines.size());
+}
+
+// Written before invoices named who sells: nobody said what was due, capacity alone was committed,
+// tasks told nothing of what they made, and came back as they were.
+TEST(GoldenTest, AJournalFromBeforeInvoicesNamedASellerIsLiftedAndReplays) {
+  std::ifstream lines(
+      std::string(LOAM_SOURCE_DIR) + "/tests/golden/journal/0.1-before-sellers.jsonl",
+      std::ios::binary);
+  ASSERT_TRUE(lines.good());
+  engine::State state;
+  std::size_t invoices = 0, commitments = 0, ends = 0, returns = 0;
+  for (std::string line; std::getline(lines, line);) {
+    auto record = record_of(bj::parse(line).as_object());
+    ASSERT_TRUE(record.ok()) << to_text(record.error()) << "\n" << line;
+    if (const auto* issued = std::get_if<InvoiceIssued>(&record->event)) {
+      ++invoices;
+      EXPECT_EQ(issued->invoice.seller, Seller{});
+      EXPECT_FALSE(issued->invoice.due || issued->invoice.due_at);
+    }
+    if (const auto* bought = std::get_if<CommitmentBought>(&record->event)) {
+      ++commitments;
+      const CommitmentTerms& terms = bought->commitment.terms;
+      EXPECT_EQ(terms.spend, Money::zero(terms.unit_price.currency()));
+    }
+    if (const auto* ended = std::get_if<LeaseEnded>(&record->event)) {
+      ++ends;
+      EXPECT_FALSE(ended->output);
+    }
+    if (const auto* back = std::get_if<TaskRequeued>(&record->event)) {
+      ++returns;
+      EXPECT_FALSE(back->purchase_model);
+    }
+    engine::evolve(state, *record);
+  }
+  EXPECT_GT(invoices * commitments * ends * returns, 0U);
+  EXPECT_EQ(state.seller, Seller{});
 }
 
 TEST(GoldenTest, AnEventOfANewerVersionIsNamed) {

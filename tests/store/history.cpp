@@ -330,6 +330,8 @@ void History::commitments() {
   Price commitment;
   commitment.purchase_model = PurchaseModel::commitment;
   commitment.tiers = {{0, usd("1.30")}};
+  card.terms.services.storage = usd("0.1");
+  card.terms.services.network = usd("0.02");
   card.terms.prices = {commitment};
   card.terms.taxes = {{"VAT", 190'000}};
   act(PublishRateCard{card});
@@ -350,6 +352,10 @@ void History::commitments() {
   pass(Duration::minutes(30));
   act(ReportShortfall{lease_of(covered), state_.find_lease(lease_of(covered))->epoch, 0,
                       now - Duration::minutes(1), now, BasisPoints{10'000}, BasisPoints{7'500}});
+  act(ReportServices{lease_of(covered),
+                     state_.find_lease(lease_of(covered))->epoch,
+                     now,
+                     {{1024 * 3'600'000LL, 1 << 30, 1 << 20}, Mebibytes{64}}});
   for (int half_hours = 0; half_hours < 3; ++half_hours) {
     pass(Duration::minutes(30));
     settle();
@@ -424,6 +430,49 @@ void History::months() {
   pass(Duration::minutes(45));
   settle();
   EXPECT_EQ(state_.invoices.size(), before + 1);
+}
+
+void History::sellers() {
+  pass(Duration::minutes(1));
+  RateCard card;
+  card.on_demand = usd("2");
+  Price commitment;
+  commitment.purchase_model = PurchaseModel::commitment;
+  commitment.tiers = {{0, usd("1")}};
+  card.terms.prices = {commitment};
+  card.terms.spot.sold = true;
+  act(PublishRateCard{card});
+  settle();
+  act(SetSeller{{"Loam Lab GmbH", "Beispielweg 1\nBerlin", "DE123", "net", 14}});
+  act(TopUp{acme, usd("1000"), "for a commitment"});
+  BuyCommitment order;
+  order.tenant = acme;
+  order.spend = usd("0.5");
+  act(order);
+  TaskSpec task;
+  task.name = "resold";
+  task.command = {"true"};
+  task.request.share = MilliDevice{300};
+  task.purchase_model = PurchaseModel::spot;
+  const auto id = TaskId::parse(act(SubmitTask{acme, task}));
+  ASSERT_TRUE(id.has_value());
+  act(PauseTask{*id});
+  act(ResumeTask{*id, PurchaseModel::on_demand});
+  settle();
+  start(*id);
+  pass(Duration::minutes(10));
+  const Lease& lease = *state_.find_lease(lease_of(*id));
+  ReportEnded ended;
+  ended.lease = lease.id;
+  ended.epoch = lease.epoch;
+  ended.started_at = lease.started_at;
+  ended.ended_at = now;
+  ended.output = 1'250'500;
+  act(ended);
+  settle();
+  pass(Duration::hours(2));
+  settle();
+  act(IssueInvoice{acme});
 }
 
 }  // namespace loam::store

@@ -62,6 +62,8 @@ class History {
   void tokens();
   // A tenant whose months are of another zone and are closed unasked; versions of a model.
   void months();
+  // Who sells; money committed; a run that says what it made; a task that goes on otherwise.
+  void sellers();
 
  private:
   engine::State state_;

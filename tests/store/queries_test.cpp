@@ -269,6 +269,45 @@ TEST(QueriesTest, InvoicesAndTransactionsComeBackAsTheyWere) {
   EXPECT_EQ(found_usage, usage);
 }
 
+TEST(QueriesTest, SellersDuesOutputAndOtherTermsComeBackAsTheyWere) {
+  Region region;
+  region.history.found_region();
+  region.history.sellers();
+  const engine::State& state = region.history.state();
+  region.store();
+  const auto invoices = region.queries->invoices(of(acme));
+  ASSERT_TRUE(invoices.ok()) << to_text(invoices.error());
+  ASSERT_EQ(invoices->size(), 1U);
+  const Invoice& invoice = invoices->front().invoice;
+  EXPECT_EQ(invoice.seller.name, "Loam Lab GmbH");
+  EXPECT_EQ(invoice.seller.address, "Beispielweg 1\nBerlin");
+  EXPECT_EQ(invoice.seller.tax_id, "DE123");
+  EXPECT_EQ(invoice.seller.terms, "net");
+  EXPECT_EQ(invoice.due, usd("0"));  // it pays in advance
+  EXPECT_FALSE(invoice.due_at.has_value());
+  const auto task = region.queries->task(TaskId{state.next.task - 1});
+  ASSERT_TRUE(task.ok()) << to_text(task.error());
+  EXPECT_EQ(task->task.output, 1'250'500);
+  EXPECT_EQ(task->task.purchase_model, PurchaseModel::on_demand);
+  EXPECT_EQ(task->spec.purchase_model, PurchaseModel::spot);  // as it was accepted
+}
+
+TEST(QueriesTest, RecordsOfSomeTypesAreFoundFromASequenceOn) {
+  Region region;
+  region.history.found_region();
+  region.history.sellers();
+  region.store();
+  const auto all = region.queries->records(0, {SellerSet::type, TaskPaused::type});
+  ASSERT_TRUE(all.ok()) << to_text(all.error());
+  ASSERT_EQ(all->size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<SellerSet>((*all)[0].event));
+  EXPECT_TRUE(std::holds_alternative<TaskPaused>((*all)[1].event));
+  const auto later = region.queries->records((*all)[0].sequence, {SellerSet::type});
+  ASSERT_TRUE(later.ok());
+  EXPECT_TRUE(later->empty());
+  EXPECT_TRUE(region.queries->records(0, {})->empty());
+}
+
 TEST(QueriesTest, TaskStatesAreThoseOfTheEngineAtEveryStep) {
   Region region;
   region.history.everything();

@@ -65,9 +65,14 @@ std::string of_what(const api::AdjustmentView& each) {
   return tokens ? each.model : each.commitment + each.lease;
 }
 
+std::string gib_words(const std::string& kind, const std::string& gib) {
+  return gib + (kind == "storage" ? " GiB-hours" : " GiB");
+}
+
 std::string quantity_of(const api::AdjustmentView& each) {
   if (each.kind.ends_with("_tokens") || each.kind == "token_income")
     return std::to_string(each.tokens) + " tokens";
+  if (!each.gib.empty()) return gib_words(each.kind, each.gib);
   return each.kind == "credit" || each.of_document() ? "" : each.ce_hours;
 }
 
@@ -275,9 +280,10 @@ std::string invoice_text(const api::InvoiceView& invoice, bool colour, std::size
   for (const Line& line : invoice.lines) {
     table.add({line.project, line.environment, billing::model_name(line.model, line.model_version),
                line_terms(line),
-               line.tasks != 0    ? count_of(line.tasks, "task")
-               : line.tokens != 0 ? std::to_string(line.tokens) + " tokens"
-                                  : line.ce_hours,
+               line.tasks != 0     ? count_of(line.tasks, "task")
+               : line.tokens != 0  ? std::to_string(line.tokens) + " tokens"
+               : !line.gib.empty() ? gib_words(line.kind, line.gib)
+                                   : line.ce_hours,
                prices[i], lists[i], nets[i], payable[i]});
     ++i;
   }

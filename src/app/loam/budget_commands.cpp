@@ -101,7 +101,6 @@ Result<int> run_budget_set(Session& session, const Arguments& arguments) {
   take("approve", request.approve_percent);
   take("running", request.running);
   take("wait", request.approval_wait);
-  request.hard = !arguments.has("soft");
   request.channels = arguments.list("tell");
   LOAM_TRY(client, session.client());
   LOAM_TRY(budget, client->set_budget(request));
@@ -152,8 +151,8 @@ std::vector<OptionGroup> set_options() {
             {"--running", "POLICY", "what becomes of running tasks at the limit; default: let_run",
              Kind::value, "let_run stop"},
             {"--wait", "LENGTH", "how long a request waits for an answer; default: 24h"},
-            {"--soft", "", "admit where what was spent cannot be known", Kind::flag},
-            {"--tell", "CHANNEL", "http://HOST:PORT/PATH or command:/PATH; may be given again",
+            {"--tell", "CHANNEL",
+             "https://HOST/PATH, http://HOST:PORT/PATH or command:/PATH; may be given again",
              Kind::list}}}};
 }
 

@@ -1,4 +1,4 @@
-// commit buy, cancel and list: capacity by the month, the quarter or the year.
+// commit buy, cancel and list: capacity, or money an hour, by the month, the quarter or the year.
 #include "app/loam/commands.hpp"
 #include "app/loam/human.hpp"
 #include "app/loam/session.hpp"
@@ -11,7 +11,7 @@ using Kind = Option::Kind;
 int print_commitments(Session& session, const std::vector<api::CommitmentView>& all) {
   Table table({{"ID"},
                {"TENANT"},
-               {"CE", Align::right},
+               {"SIZE", Align::right},
                {"PERIOD"},
                {"FROM (UTC)"},
                {"TO (UTC)"},
@@ -22,7 +22,10 @@ int print_commitments(Session& session, const std::vector<api::CommitmentView>& 
   for (const api::CommitmentView& commitment : all) {
     std::size_t charged = 0;
     for (const api::CommitmentFeeView& fee : commitment.fees) charged += fee.charged ? 1 : 0;
-    table.add({commitment.id, commitment.tenant, commitment.ce, commitment.period,
+    const std::string size = commitment.spend == "0"
+                                 ? commitment.ce + " CE"
+                                 : money_short(commitment.spend, commitment.currency) + " an hour";
+    table.add({commitment.id, commitment.tenant, size, commitment.period,
                instant_text(commitment.from), instant_text(commitment.to),
                money_short(commitment.unit_price, commitment.currency),
                std::to_string(charged) + " of " + std::to_string(commitment.fees.size()),
@@ -46,8 +49,12 @@ Result<int> run_commit_list(Session& session, const Arguments&) {
 Result<int> run_commit_buy(Session& session, const Arguments& arguments) {
   api::CommitmentRequest request;
   request.tenant = arguments.operand(0).empty() ? session.tenant() : arguments.operand(0);
-  if (!arguments.has("ce")) return invalid("the size is missing", "give it with --ce 10");
+  if (arguments.has("ce") == arguments.has("spend")) {
+    return invalid(arguments.has("ce") ? "both --ce and --spend are given" : "the size is missing",
+                   "give it as a capacity, --ce 10, or as money an hour, --spend 1.00");
+  }
   request.ce = arguments.text("ce");
+  if (arguments.has("spend")) request.spend = arguments.text("spend");
   request.period = arguments.text("period", request.period);
   for (const auto& [option, field] :
        {std::pair{"from", &request.from}, {"until", &request.until}, {"anchor", &request.anchor}}) {
@@ -90,17 +97,19 @@ std::vector<Command> commit_commands() {
        {},
        run_commit_list},
       {"commit buy",
-       "Buy capacity by the month, the quarter or the year",
+       "Buy capacity, or use worth so much an hour, by the month, the quarter or the year",
        "It covers what the tenant uses on demand at the standard class, the longest running "
        "first;\n"
        "the rest stays on demand. Fees are by the day, charged as each period begins. What of an\n"
-       "hour is covered is given back when the hour is over. See docs/billing.md.",
-       "loam commit buy acme --ce 10\n"
+       "hour is covered is given back when the hour is over. Money covers what it is worth at the\n"
+       "price of a committed CE-hour. See docs/billing.md.",
+       "loam commit buy acme --ce 10\nloam commit buy acme --spend 1.00\n"
        "loam commit buy acme --ce 40 --period year --from 2026-05-20 --until 2027-04-01 "
        "--anchor 2026-04-01",
        {{"TENANT", "default: LOAM_TENANT, else the caller's own", Operand::Kind::maybe, "@tenant"}},
        {{"How much",
          {{"--ce", "CE", "how much, at every instant"},
+          {"--spend", "AMOUNT", "money an hour, instead of --ce"},
           {"--period", "PERIOD", "of the fees; default: month", Kind::value,
            "month quarter year"}}},
         {"When",

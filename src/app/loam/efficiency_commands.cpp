@@ -41,6 +41,7 @@ Result<std::optional<billing::RunMeasure>> run_of(const api::TaskView& task, Ins
   run.task = TaskId::parse(task.id).value_or(TaskId{});
   run.name = task.name.empty() ? task.id : task.name;
   run.device = task.device;
+  run.share = MilliDevice{std::llround(task.share * 1000)};
   run.submitted = submitted;
   run.from = from;
   run.to = std::min(now, from + Duration{task.run_ms});
@@ -50,6 +51,11 @@ Result<std::optional<billing::RunMeasure>> run_of(const api::TaskView& task, Ins
   const double used = std::min(1.0, task.share_measured.value_or(0) / task.share);
   run.used = MilliCe{std::llround(static_cast<double>(asked.value) * used)};
   run.cost = cost;
+  if (task.output) {
+    constexpr std::int64_t output_max = 1'000'000'000'000'000;
+    LOAM_TRY(output, parse_decimal(*task.output, 3, output_max, "output"));
+    run.output = output;
+  }
   return std::optional(run);
 }
 
@@ -96,6 +102,18 @@ std::string percent(BasisPoints share) {
   return decimal_text(share.value, 2) + " %";
 }
 
+std::string slices_text(const billing::EfficiencyReport& report, const Session& session) {
+  Table slices({{"SLICE OF"},
+                {"SHARE", Align::right},
+                {"RUNS", Align::right},
+                {"HELD FOR", Align::right},
+                {"USE", Align::right}});
+  for (const billing::SliceEfficiency& slice : report.slices)
+    slices.add({slice.device, to_text(slice.share), std::to_string(slice.runs),
+                to_text(Duration{slice.time.ms / 1000 * 1000}), percent(slice.used)});
+  return slices.empty() ? std::string() : "\n" + session.text_of(slices);
+}
+
 std::string report_text(const billing::EfficiencyReport& report, const Measured& measured,
                         const Session& session) {
   const std::string code(measured.currency.code());
@@ -112,6 +130,7 @@ std::string report_text(const billing::EfficiencyReport& report, const Measured&
   for (const billing::DeviceEfficiency& device : report.devices)
     devices.add({device.device, percent(device.asked), percent(device.used), percent(device.idle)});
   if (!devices.empty()) text += "\n" + session.text_of(devices);
+  text += slices_text(report, session);
   Table works({{"WORK", Align::left, true},
                {"RUNS", Align::right},
                {"ASKED CE", Align::right},
@@ -119,11 +138,16 @@ std::string report_text(const billing::EfficiencyReport& report, const Measured&
                {"USE", Align::right},
                {"MEAN WAIT", Align::right},
                {"COST " + code, Align::right},
-               {"UNUSED " + code, Align::right}});
+               {"UNUSED " + code, Align::right},
+               {"MADE", Align::right},
+               {"A UNIT " + code, Align::right}});
   for (const billing::WorkEfficiency& work : report.works)
-    works.add({work.name, std::to_string(work.runs), to_text(work.asked), to_text(work.used),
-               percent(work.use), to_text(Duration{work.queue_mean.ms / 1000 * 1000}),
-               money(work.cost), money(work.wasted)});
+    works.add({work.name, std::to_string(work.runs), to_text(work.asked),
+               work.measured ? to_text(work.used) : "", work.measured ? percent(work.use) : "",
+               to_text(Duration{work.queue_mean.ms / 1000 * 1000}), money(work.cost),
+               work.measured ? money(work.wasted) : "",
+               work.output > 0 ? decimal_text(work.output, 3) : "",
+               work.per_output ? money_exact(amount_text(*work.per_output), code) : ""});
   if (!works.empty()) text += "\n" + session.text_of(works);
   if (!report.proposals.empty()) text += "\n";
   for (const billing::Proposal& proposal : report.proposals)
@@ -143,6 +167,13 @@ std::string report_json(const billing::EfficiencyReport& report, const Measured&
     json += (&device == &report.devices.front() ? "" : ",") + std::string("{\"device\":") +
             text(device.device) + ",\"held\":" + share(device.asked) +
             ",\"used\":" + share(device.used) + ",\"idle\":" + share(device.idle) + "}";
+  json += "],\"slices\":[";
+  for (const billing::SliceEfficiency& slice : report.slices)
+    json += (&slice == &report.slices.front() ? "" : ",") + std::string("{\"device\":") +
+            text(slice.device) + ",\"share\":" + to_text(slice.share) +
+            ",\"runs\":" + std::to_string(slice.runs) +
+            ",\"held_ms\":" + std::to_string(slice.time.ms) + ",\"used\":" + share(slice.used) +
+            "}";
   json += "],\"works\":[";
   for (const billing::WorkEfficiency& work : report.works)
     json += (&work == &report.works.front() ? "" : ",") + std::string("{\"name\":") +
@@ -150,7 +181,10 @@ std::string report_json(const billing::EfficiencyReport& report, const Measured&
             ",\"asked\":" + text(to_text(work.asked)) + ",\"used\":" + text(to_text(work.used)) +
             ",\"wait_ms\":" + std::to_string(work.queue_mean.ms) +
             ",\"cost\":" + text(amount_text(work.cost)) +
-            ",\"unused\":" + text(amount_text(work.wasted)) + "}";
+            ",\"unused\":" + text(amount_text(work.wasted)) +
+            ",\"output\":" + decimal_text(work.output, 3) +
+            ",\"per_output\":" + (work.per_output ? text(amount_text(*work.per_output)) : "null") +
+            "}";
   json += "],\"proposals\":[";
   for (const billing::Proposal& proposal : report.proposals)
     json += (&proposal == &report.proposals.front() ? "" : ",") + std::string("{\"name\":") +
@@ -316,11 +350,11 @@ std::vector<Command> efficiency_commands() {
   return {
       {"cost efficiency",
        "What was used of what was asked and paid for, and what to ask for next time",
-       "By work (the tasks of one name), from what was measured of tasks, and of the whole pool "
-       "by\n"
-       "device where an operator names no tenant; the last seven days unless said\n"
-       "otherwise. --figures takes a CSV of time,group,name,value, such as\n"
-       "requests served, and shows the cost of each unit by group instead.",
+       "By slice and by work (the tasks of one name), from what was measured of tasks, and of the\n"
+       "whole pool by device where an operator names no tenant; the last seven days unless said\n"
+       "otherwise. With the cost of each unit of what tasks say they made (LOAM_OUTPUT_FILE).\n"
+       "--figures takes a CSV of time,group,name,value, such as requests served, and shows the\n"
+       "cost of each unit by group instead.",
        "loam cost efficiency acme --from 2026-03-01 --to 2026-04-01\n"
        "loam cost efficiency --from 2026-01-01 --bucket month --zone Europe/Berlin\n"
        "loam cost efficiency acme --figures requests.csv --by project",

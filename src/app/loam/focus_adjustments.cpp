@@ -1,7 +1,9 @@
 // Commitments and credits as FOCUS rows: from bills and commitments of the API. Pure.
 #include <algorithm>
+#include <limits>
 
 #include "app/loam/spending.hpp"
+#include "base/quantity.hpp"
 #include "billing/record_parts.hpp"
 
 namespace loam::cli {
@@ -17,6 +19,10 @@ struct Fee {
   billing::Period period;
   MilliCe ce;
   Money net;
+  Money spend;  // an hour; zero: a capacity
+  Money unit_price;
+
+  bool of_money() const { return !spend.is_zero(); }
 
   // What of it belongs to the time before `at`, rounded: the parts of any cutting add up to it.
   Money until(Instant at) const {
@@ -42,7 +48,20 @@ Result<std::vector<Fee>> fees_of(const std::vector<api::CommitmentView>& commitm
   for (const api::CommitmentView& commitment : commitments) {
     if (commitment.tenant != tenant) continue;
     LOAM_TRY(currency, Currency::parse(commitment.currency));
-    LOAM_TRY(ce, parse_ce(commitment.ce));
+    LOAM_TRY(spend, Money::parse(commitment.spend, currency));
+    MilliCe ce;
+    Money unit_price = Money::zero(currency);
+    if (spend.is_zero()) {
+      LOAM_TRY(capacity, parse_ce(commitment.ce));
+      ce = capacity;
+    } else {
+      LOAM_TRY(price, Money::parse(commitment.unit_price, currency));
+      unit_price = price;
+      if (price.is_zero()) {
+        return Error{ErrorKind::corrupt, "the daemon tells no price of " + commitment.id,
+                     "use a loam of the daemon's version"};
+      }
+    }
     for (const api::CommitmentFeeView& view : commitment.fees) {
       if (!view.charged) continue;
       LOAM_TRY(from, parse_instant(view.from));
@@ -54,9 +73,13 @@ Result<std::vector<Fee>> fees_of(const std::vector<api::CommitmentView>& commitm
                       commitment.project,
                       {from, to},
                       ce,
-                      net});
+                      net,
+                      spend,
+                      unit_price});
     }
   }
+  // What capacity covers, money does not.
+  std::stable_partition(fees.begin(), fees.end(), [](const Fee& fee) { return !fee.of_money(); });
   return fees;
 }
 
@@ -106,27 +129,86 @@ Result<billing::FocusRow> token_row(const api::AdjustmentView& adjustment, Money
   return row;
 }
 
+// A right over a time, and what of it was used; at 12 decimals.
+struct Use {
+  Int128 right = 0;     // CE-hours, or money
+  Int128 used = 0;      // of it
+  Int128 ce_hours = 0;  // that this was
+};
+
+Use use_of(const Fee& fee, Duration length, Int128 covered) {
+  Use use;
+  if (!fee.of_money()) {
+    use.right =
+        static_cast<Int128>(fee.ce.value) * length.ms * (Money::units_per_one / 1000) / hour_ms;
+    use.used = use.ce_hours = std::min(use.right, covered);
+    return use;
+  }
+  use.right = fee.spend.units() * length.ms / hour_ms;
+  use.used = std::min(
+      use.right,
+      fee.unit_price.times_ratio(covered, Money::units_per_one, Rounding::half_even).units());
+  use.ce_hours = std::min(covered, use.used * Money::units_per_one / fee.unit_price.units());
+  return use;
+}
+
+// Storage by the GiB-hour, network by the GiB.
+Result<billing::FocusRow> service_row(const api::AdjustmentView& adjustment, Money net,
+                                      const billing::Period& period) {
+  LOAM_TRY(price, Money::parse(adjustment.unit_price, net.currency()));
+  LOAM_TRY(list, Money::parse(adjustment.list, net.currency()));
+  constexpr int gib_places = 6;
+  LOAM_TRY(gib, parse_decimal(adjustment.gib, gib_places, std::numeric_limits<std::int64_t>::max(),
+                              "quantity"));
+  const char* unit = adjustment.kind == "storage" ? "GiB-Hours" : "GiB";
+  billing::FocusRow row;
+  row.description = adjustment.kind + " of tasks";
+  row.pricing_category = "Standard";
+  row.resource_id = adjustment.kind;
+  row.resource_type = adjustment.kind;
+  row.sku_id = adjustment.kind;
+  row.sku_meter = adjustment.kind;
+  row.sku_price_id = adjustment.kind + "/" + adjustment.unit_price;
+  row.charge_period = period;
+  row.billed = row.effective = net;
+  row.list_unit_price = price;
+  row.discount = billing::discount_of(list, net).value_or(BasisPoints{0});
+  row.pricing_quantity = billing::FocusQuantity(gib, gib_places);
+  row.pricing_unit = unit;
+  row.consumed_quantity = static_cast<Int128>(gib) * (Money::units_per_one / 1'000'000);
+  row.consumed_unit = unit;
+  row.tags.emplace_back("environment", adjustment.environment);
+  return row;
+}
+
 // What lies of a fee in the bucket, used as far as `covered` (CE-hours at 12 decimals) reaches.
 void add_share(const Fee& fee, const billing::Period& bucket, const billing::Period& month,
                const std::string& issuer, Int128& covered, std::vector<billing::FocusRow>& rows) {
   const billing::Period part{std::max(fee.period.from, bucket.from),
                              std::min(fee.period.to, bucket.to)};
   if (part.from >= part.to) return;
-  const Int128 right = static_cast<Int128>(fee.ce.value) * (part.to - part.from).ms *
-                       (Money::units_per_one / 1000) / hour_ms;
-  const Int128 used = std::min(right, covered);
-  covered -= used;
+  const Use use = use_of(fee, part.to - part.from, covered);
+  covered -= use.ce_hours;
   const Money share = fee.until(part.to) - fee.until(part.from);
-  const Money used_cost = right == 0 ? Money::zero(share.currency())
-                                     : share.times_ratio(used, right, Rounding::half_even);
+  const Money used_cost = use.right == 0
+                              ? Money::zero(share.currency())
+                              : share.times_ratio(use.used, use.right, Rounding::half_even);
+  const std::string unit =
+      fee.of_money() ? std::string(fee.spend.currency().code()) : std::string("CE-Hours");
   const auto add = [&](billing::FocusRow row) {
+    if (fee.of_money()) row.commitment_category = "Spend";
     rows.push_back(finished(std::move(row), issuer, fee.tenant, fee.project, month));
   };
-  if (used > 0)
-    add(billing::focus_covered(fee.commitment, fee.type, used_cost, used, "CE-Hours", part));
-  if (right > used)
-    add(billing::focus_unused(fee.commitment, fee.type, share - used_cost, right - used, "CE-Hours",
-                              part));
+  if (use.used > 0) {
+    billing::FocusRow row =
+        billing::focus_covered(fee.commitment, fee.type, used_cost, use.used, unit, part);
+    row.consumed_quantity = use.ce_hours;
+    row.consumed_unit = "CE-Hours";
+    add(std::move(row));
+  }
+  if (use.right > use.used)
+    add(billing::focus_unused(fee.commitment, fee.type, share - used_cost, use.right - use.used,
+                              unit, part));
 }
 
 }  // namespace
@@ -153,9 +235,13 @@ Result<std::vector<billing::FocusRow>> focus_adjustments(
         });
         row = billing::focus_purchase(
             adjustment.commitment, fee == fees.end() ? "Subscription" : fee->type, net, {from, to});
+        if (fee != fees.end() && fee->of_money()) row.commitment_category = "Spend";
       } else if (adjustment.kind.ends_with("_tokens")) {
         LOAM_TRY(tokens, token_row(adjustment, net, {from, std::max(to, from + Duration{1})}));
         row = std::move(tokens);
+      } else if (!adjustment.gib.empty()) {
+        LOAM_TRY(service, service_row(adjustment, net, {from, std::max(to, from + Duration{1})}));
+        row = std::move(service);
       } else {
         row = credit_row(adjustment, net, {from, std::max(to, from + Duration{1})});
       }

@@ -133,12 +133,9 @@ std::string ending_line(const api::TaskView& task) {
   const bool says_more = task.outcome == "failed"
                              ? task.reason != "exit status " + std::to_string(task.exit_code)
                              : task.outcome != "limit_reached" && task.outcome != "stopped";
-  // One that never ran has neither a time nor a cost.
-  if (task.run_ms > 0) {
-    line += " after " + human_duration(task.run_ms) + ", " +
-            money_short(task.cost_with_tax, task.currency) + " " + task.currency +
-            (task.cost_with_tax == task.cost ? "" : " with tax");
-  }
+  if (task.run_ms > 0) line += " after " + human_duration(task.run_ms);
+  line += ", " + money_short(task.cost_with_tax, task.currency) + " " + task.currency +
+          (task.cost_with_tax == task.cost ? "" : " with tax");
   if (says_more && !task.reason.empty()) line += ": " + printable(task.reason);
   return line;
 }

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <memory>
+#include <utility>
 #include <vector>
+
+#include "http/target.hpp"
 
 namespace loam::cli {
 namespace {
@@ -20,29 +24,57 @@ constexpr float margin = 48.0F;
 constexpr float row_height = 15.0F;
 constexpr float body_size = 8.5F, small_size = 7.0F, title_size = 20.0F;
 
+struct Latin1 {
+  std::string text;
+  std::int64_t missing = 0;  // letters that are '?' there
+};
+
 // Latin-1 of UTF-8: the standard fonts know no more. What is beyond becomes '?'.
-std::string latin1(const std::string& text) {
-  std::string out;
+Latin1 latin1(const std::string& text) {
+  Latin1 out;
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const bool two = byte >= 0xC2 && byte <= 0xC3 && i + 1 < text.size() &&
                      (static_cast<unsigned char>(text[i + 1]) & 0xC0) == 0x80;
     if (byte < 0x20 || byte == 0x7F) {
-      out.push_back(' ');
+      out.text.push_back(' ');
       ++i;
     } else if (byte < 0x80) {
-      out.push_back(text[i++]);
+      out.text.push_back(text[i++]);
     } else if (two) {
-      out.push_back(static_cast<char>(((byte & 0x03) << 6) |
-                                      (static_cast<unsigned char>(text[i + 1]) & 0x3F)));
+      out.text.push_back(static_cast<char>(((byte & 0x03) << 6) |
+                                           (static_cast<unsigned char>(text[i + 1]) & 0x3F)));
       i += 2;
     } else {
-      out.push_back('?');
+      out.text.push_back('?');
+      ++out.missing;
       ++i;
       while (i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80) ++i;
     }
   }
   return out;
+}
+
+// UTF-8 that a font is given: control characters are blanks, what is no UTF-8 is '?'.
+std::string clean_utf8(std::string text) {
+  if (!http::is_utf8(text)) return latin1(text).text;
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
+  }
+  return text;
+}
+
+// All that a document prints which somebody else wrote.
+bool beyond_latin1(const Document& document) {
+  std::string all = document.terms + document.reason;
+  for (const DocumentLine& line : document.lines) {
+    all += line.project + line.environment + line.model + line.description;
+    if (all.size() > 4096 && latin1(std::exchange(all, {})).missing > 0) return true;
+  }
+  for (const auto& line : billing::seller_lines(document)) all += line;
+  for (const auto& line : billing::buyer_lines(document)) all += line;
+  for (const TaxLine& tax : document.taxes) all += tax.name;
+  return latin1(all).missing > 0;
 }
 
 struct Column {
@@ -66,18 +98,15 @@ void on_fault(HPDF_STATUS code, HPDF_STATUS, void* kept) {
 
 class Writer {
  public:
-  explicit Writer(const Document& document)
-      : document_(document), pdf_(HPDF_New(on_fault, &fault_), HPDF_Free) {
-    if (pdf_ == nullptr) return;
-    regular_ = HPDF_GetFont(pdf_.get(), "Helvetica", "WinAnsiEncoding");
-    bold_ = HPDF_GetFont(pdf_.get(), "Helvetica-Bold", "WinAnsiEncoding");
+  Writer(const Document& document, const PdfFonts& fonts)
+      : document_(document), fonts_(fonts), pdf_(HPDF_New(on_fault, &fault_), HPDF_Free) {}
+
+  Result<InvoicePdf> write() {
+    if (pdf_ == nullptr) return Error{ErrorKind::exhausted, "no memory for the PDF", {}};
     HPDF_SetCompressionMode(pdf_.get(), HPDF_COMP_TEXT);
     set_dates();
-  }
-
-  Result<std::string> write() {
-    if (pdf_ == nullptr) return Error{ErrorKind::exhausted, "no memory for the PDF", {}};
-    const std::string name = latin1(billing::number_text(document_));
+    LOAM_CHECK(take_fonts());
+    const std::string name = billing::number_text(document_);
     HPDF_SetInfoAttr(pdf_.get(), HPDF_INFO_TITLE, name.c_str());
     new_page();
     head();
@@ -88,10 +117,40 @@ class Writer {
     }
     sums();
     number_pages();
-    return bytes();
+    LOAM_TRY(all, bytes());
+    return InvoicePdf{std::move(all), missing_};
   }
 
  private:
+  // The standard fonts where they suffice, so that no machine's fonts change such a document.
+  Result<void> take_fonts() {
+    utf8_ = !fonts_.regular.empty() && beyond_latin1(document_);
+    if (!utf8_) {
+      regular_ = HPDF_GetFont(pdf_.get(), "Helvetica", "WinAnsiEncoding");
+      bold_ = HPDF_GetFont(pdf_.get(), "Helvetica-Bold", "WinAnsiEncoding");
+      return {};
+    }
+    HPDF_UseUTFEncodings(pdf_.get());
+    // A font and its tables are 600 kB as they are; only these documents have any.
+    HPDF_SetCompressionMode(pdf_.get(), HPDF_COMP_TEXT | HPDF_COMP_METADATA);
+    LOAM_TRY(regular, font_of(fonts_.regular));
+    regular_ = bold_ = regular;
+    if (!fonts_.bold.empty() && fonts_.bold != fonts_.regular) {
+      LOAM_TRY(bold, font_of(fonts_.bold));
+      bold_ = bold;
+    }
+    return {};
+  }
+  Result<HPDF_Font> font_of(const std::string& path) {
+    const char* name = HPDF_LoadTTFontFromFile(pdf_.get(), path.c_str(), HPDF_TRUE);
+    HPDF_Font font = name == nullptr ? nullptr : HPDF_GetFont(pdf_.get(), name, "UTF-8");
+    if (font != nullptr && fault_ == 0) return font;
+    return Error{ErrorKind::not_found,
+                 "'" + path + "' is not a TrueType font that can be used (libharu: " +
+                     std::to_string(fault_) + ")",
+                 "name another one with --font FILE"};
+  }
+
   // From the document, so that the same document gives the same bytes.
   void set_dates() {
     const auto local = billing::Zone().local(document_.issued_at);
@@ -120,12 +179,19 @@ class Writer {
   void say(HPDF_Font font, float size, float x, float y, const std::string& text) {
     HPDF_Page_BeginText(page_);
     HPDF_Page_SetFontAndSize(page_, font, size);
-    HPDF_Page_TextOut(page_, x, y, latin1(text).c_str());
+    HPDF_Page_TextOut(page_, x, y, printed(text).c_str());
     HPDF_Page_EndText(page_);
   }
   float width(HPDF_Font font, float size, const std::string& text) {
     HPDF_Page_SetFontAndSize(page_, font, size);
-    return HPDF_Page_TextWidth(page_, latin1(text).c_str());
+    return HPDF_Page_TextWidth(page_, (utf8_ ? clean_utf8(text) : latin1(text).text).c_str());
+  }
+  // As the font in use takes it; what it cannot show is counted.
+  std::string printed(const std::string& text) {
+    if (utf8_) return clean_utf8(text);
+    Latin1 out = latin1(text);
+    missing_ += out.missing;
+    return out.text;
   }
   // What does not fit is made smaller if it is a number, and cut if it is words.
   void cell(const Column& column, HPDF_Font font, std::string text) {
@@ -138,7 +204,12 @@ class Writer {
       return;
     }
     if (width(font, size, text) > room) {
-      while (!text.empty() && width(font, size, text + "...") > room) text.pop_back();
+      while (!text.empty() && width(font, size, text + "...") > room) {
+        // A whole letter, however many bytes it has.
+        while (text.size() > 1 && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80)
+          text.pop_back();
+        text.pop_back();
+      }
       text += "...";
     }
     say(font, size, column.left, y_, text);
@@ -156,14 +227,18 @@ class Writer {
     y_ -= row_height;
   }
 
+  void facts(const char* name, const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) fact(&line == &lines.front() ? name : "", line);
+  }
+
   void head() {
     const bool note = document_.kind == DocumentKind::credit_note;
     y_ -= title_size;
     say(bold_, title_size, margin, y_,
         std::string(note ? "Credit note " : "Invoice ") + billing::number_text(document_));
     y_ -= 2 * row_height;
-    if (!document_.issuer.empty()) fact("From", document_.issuer);
-    fact("To", document_.tenant_name.empty() ? document_.tenant.text() : document_.tenant_name);
+    facts("From", billing::seller_lines(document_));
+    facts("To", billing::buyer_lines(document_));
     fact("Usage", to_text(document_.period.from) + " to " + to_text(document_.period.to) +
                       " (not included)");
     fact("Issued", to_text(document_.issued_at));
@@ -213,13 +288,22 @@ class Writer {
   }
 
   void sums() {
-    const auto rows = static_cast<float>(document_.taxes.size() + 3);
+    const auto rows = static_cast<float>(document_.taxes.size() + 6);
     if (y_ < margin + rows * row_height) new_page();
     rule(y_ + row_height - 5, 0.8F);
     sum("Subtotal", document_.subtotal, regular_);
     for (const TaxLine& tax : document_.taxes)
       sum(tax.name + " " + decimal_text(tax.parts_per_million, 4) + " %", tax.amount, regular_);
     sum("Total " + std::string(document_.currency.code()), document_.total, bold_);
+    if (document_.due) {
+      y_ -= row_height;
+      fact("Due", billing::due_text(document_));
+    }
+    if (!document_.terms.empty()) {
+      std::string terms = document_.terms;
+      std::replace(terms.begin(), terms.end(), '\n', ' ');
+      fact("Terms", terms);
+    }
   }
 
   void number_pages() {
@@ -251,6 +335,7 @@ class Writer {
   }
 
   const Document& document_;
+  const PdfFonts& fonts_;
   HPDF_STATUS fault_ = 0;
   std::unique_ptr<std::remove_pointer_t<HPDF_Doc>, decltype(&HPDF_Free)> pdf_;
   HPDF_Font regular_ = nullptr;
@@ -258,12 +343,22 @@ class Writer {
   HPDF_Page page_ = nullptr;
   std::vector<HPDF_Page> pages_;
   float y_ = 0;
+  bool utf8_ = false;
+  std::int64_t missing_ = 0;
 };
 
 }  // namespace
 
-Result<std::string> invoice_pdf(const Document& document) {
-  return Writer(document).write();
+PdfFonts pdf_fonts(const std::string& named) {
+  if (!named.empty()) return {named, {}};
+  const std::string folder = "/usr/share/fonts/truetype/dejavu/";
+  const PdfFonts found{folder + "DejaVuSans.ttf", folder + "DejaVuSans-Bold.ttf"};
+  if (!std::ifstream(found.regular).good()) return {};
+  return std::ifstream(found.bold).good() ? found : PdfFonts{found.regular, {}};
+}
+
+Result<InvoicePdf> invoice_pdf(const Document& document, const PdfFonts& fonts) {
+  return Writer(document, fonts).write();
 }
 
 }  // namespace loam::cli

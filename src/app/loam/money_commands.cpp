@@ -143,11 +143,20 @@ Result<int> run_invoice_list(Session& session, const Arguments& arguments) {
 // An invoice or credit note for others: a file to send, or bytes for a pipe.
 Result<int> render(Session& session, const Arguments& arguments, billing::Document document) {
   document.issuer = arguments.text("issuer");
+  if (!document.issuer.empty() && !document.seller.name.empty()) {
+    return invalid(billing::number_text(document) + " names who sold: " + document.seller.name,
+                   "leave --issuer out: what was issued does not change");
+  }
   const std::string format = arguments.text("format", "text");
   std::string bytes;
   if (format == "pdf") {
-    LOAM_TRY(pdf, invoice_pdf(document));
-    bytes = std::move(pdf);
+    LOAM_TRY(pdf, invoice_pdf(document, pdf_fonts(arguments.text("font"))));
+    bytes = std::move(pdf.bytes);
+    if (pdf.letters_missing > 0) {
+      session.say("note: " + count_of(pdf.letters_missing, "letter") +
+                  " that no font here has are shown as '?': install fonts-dejavu-core, or name a "
+                  "TrueType font with --font FILE");
+    }
   } else {
     bytes = format == "csv"    ? billing::to_csv(document)
             : format == "json" ? billing::to_json(document) + "\n"
@@ -267,7 +276,8 @@ std::vector<Command> invoice_commands() {
        {{"ID", "an invoice, or a credit note: cn-1", Operand::Kind::one, "@invoice"}},
        {{"Output",
          {{"--format", "FORMAT", "default: text", Kind::value, "text csv json pdf"},
-          {"--issuer", "NAME", "who sells, as the document names it"},
+          {"--issuer", "NAME", "who sells, where the invoice does not say"},
+          {"--font", "FILE", "TrueType, for letters of a PDF beyond Latin-1", Kind::value, "@path"},
           {"--output", "FILE", "write it there", Kind::value, "@path"}}}},
        run_invoice_show},
       {"invoice credit",

@@ -130,11 +130,8 @@ std::optional<Money> least_of(const PriceTerms& terms, PurchaseModel model) {
 // What a card says and the daemon does not do, and what is odd about its prices.
 std::vector<std::string> notes_on(const PriceTerms& terms, Money on_demand) {
   std::vector<std::string> notes;
-  const ServiceRates& services = terms.services;
-  if (services.storage || services.backup || services.network)
-    notes.push_back(
-        "services: the daemon does not meter storage, backups and network yet, and refuses the "
-        "card");
+  if (terms.services.backup)
+    notes.push_back("backup: tenants have no backups here, and the daemon refuses the card");
   const auto reservation = least_of(terms, PurchaseModel::reservation);
   const auto commitment = least_of(terms, PurchaseModel::commitment);
   if (reservation) notes.push_back("reservation: not sold by the daemon yet");
@@ -176,9 +173,9 @@ std::string facts_of(const PriceTerms& terms, const std::string& currency, bool 
                                    : "every " + word(terms.granularity) + " begun"},
                      {"discounts", discounts},
                      {"taxes", taxes},
-                     {"storage", rate(terms.services.storage, "a GiB-hour, not metered yet")},
-                     {"backup", rate(terms.services.backup, "a GiB-hour, not metered yet")},
-                     {"network", rate(terms.services.network, "a GiB, not metered yet")},
+                     {"storage", rate(terms.services.storage, "a GiB-hour held")},
+                     {"backup", rate(terms.services.backup, "a GiB-hour held")},
+                     {"network", rate(terms.services.network, "a GiB moved")},
                      {"unused", reserved ? decimal_text(terms.reservation_unused.value, 2) +
                                                " % of the price, of reserved time"
                                          : std::string()}},

@@ -30,7 +30,7 @@ Result<billing::LineKind> line_kind_of(const std::string& text) {
     if (text == billing::name_of(kind)) return kind;
   }
   if (text == "token_income") return Kind::credit;
-  if (text.ends_with("_tokens")) return Kind::usage;
+  if (text.ends_with("_tokens") || text == "storage" || text == "network") return Kind::usage;
   return not_understood("an invoice line of the kind '" + text + "'");
 }
 
@@ -288,6 +288,50 @@ std::string cost_json(const std::vector<billing::CostLine>& lines, const billing
   return text + "],\"total\":" + billing::json_string(amount_text(total)) + "}";
 }
 
+namespace {
+
+Result<billing::DocumentLine> document_line(const api::InvoiceLineView& line, Currency currency) {
+  billing::DocumentLine made;
+  made.project = line.project;
+  made.environment = line.environment;
+  made.model = billing::model_name(line.model, line.model_version);
+  LOAM_TRY(kind, line_kind_of(line.kind));
+  made.kind = kind;
+  made.description = line.purchase_model + " compute";
+  if (line.kind == "fee") made.description = "commitment, by the CE-hour of its period";
+  if (line.tokens != 0) {
+    made.description = line.kind == "token_income" ? "others' tokens" : line.kind;
+    made.description += ", price of a million";
+  } else if (!line.gib.empty()) {
+    made.description = line.kind;
+  } else if (made.kind == billing::LineKind::credit)
+    made.description += ", less than promised or lost";
+  std::replace(made.description.begin(), made.description.end(), '_', ' ');
+  if (!line.window.empty()) made.description += ", " + line.window;
+  made.unit = line.tasks != 0          ? "Tasks"
+              : line.tokens != 0       ? "Tokens"
+              : line.kind == "storage" ? "GiB-Hours"
+              : line.kind == "network" ? "GiB"
+                                       : "CE-Hours";
+  LOAM_TRY(quantity, Money::parse(line.tasks != 0     ? std::to_string(line.tasks)
+                                  : line.tokens != 0  ? std::to_string(line.tokens)
+                                  : !line.gib.empty() ? line.gib
+                                                      : line.ce_hours,
+                                  currency));
+  LOAM_TRY(price, Money::parse(line.unit_price, currency));
+  LOAM_TRY(list, Money::parse(line.list, currency));
+  LOAM_TRY(net, Money::parse(line.net, currency));
+  LOAM_TRY(payable, Money::parse(line.payable, currency));
+  made.quantity = quantity.units();
+  made.unit_price = price;
+  made.list = list;
+  made.net = net;
+  made.payable = payable;
+  return made;
+}
+
+}  // namespace
+
 Result<billing::Document> document_of(const api::InvoiceView& invoice) {
   billing::Document document;
   LOAM_TRY(currency, Currency::parse(invoice.currency));
@@ -306,6 +350,17 @@ Result<billing::Document> document_of(const api::InvoiceView& invoice) {
   document.issued_at = issued_at;
   document.subtotal = subtotal;
   document.total = total;
+  document.seller = {invoice.seller.name, invoice.seller.address, invoice.seller.tax_id};
+  document.buyer = {invoice.buyer.name, invoice.buyer.address, invoice.buyer.tax_id};
+  document.terms = invoice.terms;
+  if (invoice.due) {
+    LOAM_TRY(due, Money::parse(*invoice.due, currency));
+    document.due = due;
+  }
+  if (invoice.due_at) {
+    LOAM_TRY(due_at, parse_instant(*invoice.due_at));
+    document.due_at = due_at;
+  }
   for (const api::TaxLineView& tax : invoice.taxes) {
     LOAM_TRY(share, parse_decimal(tax.percent, 4, 1'000'000, "tax in %"));
     LOAM_TRY(base, Money::parse(tax.base, currency));
@@ -313,35 +368,7 @@ Result<billing::Document> document_of(const api::InvoiceView& invoice) {
     document.taxes.push_back({tax.name, share, base, amount});
   }
   for (const api::InvoiceLineView& line : invoice.lines) {
-    billing::DocumentLine made;
-    made.project = line.project;
-    made.environment = line.environment;
-    made.model = billing::model_name(line.model, line.model_version);
-    LOAM_TRY(kind, line_kind_of(line.kind));
-    made.kind = kind;
-    made.description = line.purchase_model + " compute";
-    if (line.kind == "fee") made.description = "commitment, by the CE-hour of its period";
-    if (line.tokens != 0) {
-      made.description = line.kind == "token_income" ? "others' tokens" : line.kind;
-      made.description += ", price of a million";
-    } else if (made.kind == billing::LineKind::credit)
-      made.description += ", less than promised or lost";
-    std::replace(made.description.begin(), made.description.end(), '_', ' ');
-    if (!line.window.empty()) made.description += ", " + line.window;
-    made.unit = line.tasks != 0 ? "Tasks" : line.tokens != 0 ? "Tokens" : "CE-Hours";
-    LOAM_TRY(quantity, Money::parse(line.tasks != 0    ? std::to_string(line.tasks)
-                                    : line.tokens != 0 ? std::to_string(line.tokens)
-                                                       : line.ce_hours,
-                                    currency));
-    LOAM_TRY(price, Money::parse(line.unit_price, currency));
-    LOAM_TRY(list, Money::parse(line.list, currency));
-    LOAM_TRY(net, Money::parse(line.net, currency));
-    LOAM_TRY(payable, Money::parse(line.payable, currency));
-    made.quantity = quantity.units();
-    made.unit_price = price;
-    made.list = list;
-    made.net = net;
-    made.payable = payable;
+    LOAM_TRY(made, document_line(line, currency));
     document.lines.push_back(std::move(made));
   }
   return document;
@@ -357,6 +384,9 @@ Result<billing::Document> document_of(const api::CreditNoteView& note,
   document.corrects = document.number;
   document.number = id->value;
   document.reason = note.reason;
+  document.terms.clear();  // what it gives back is in the wallet
+  document.due.reset();
+  document.due_at.reset();
   LOAM_TRY(issued_at, parse_instant(note.issued_at));
   LOAM_TRY(net, Money::parse(note.net, currency));
   LOAM_TRY(total, Money::parse(note.total, currency));

@@ -1,5 +1,6 @@
 // ps, show, logs, stop, pause, resume, top.
 #include <algorithm>
+#include <functional>
 
 #include "app/loam/commands.hpp"
 #include "app/loam/human.hpp"
@@ -119,20 +120,22 @@ Result<int> run_show(Session& session, const Arguments& arguments) {
                          ? std::string()
                          : " before tax, " + money(task.cost_with_tax) + " with it") +
                     ", " + task.purchase_model + ", " + task.tariff},
+       {"made", task.output.value_or("")},
        {"held", money(task.held)}},
       session.console().colour);
   return 0;
 }
 
-using Verb = Result<api::TaskView> (api::Client::*)(const std::string&);
+using Verb = std::function<Result<api::TaskView>(api::Client&, const std::string& id)>;
 
 // Asks for each; goes on after a fault and ends with the first one's status.
-Result<int> ask_of_each(Session& session, const Arguments& arguments, Verb verb, const char* done) {
+Result<int> ask_of_each(Session& session, const Arguments& arguments, const Verb& verb,
+                        const char* done) {
   LOAM_TRY(client, session.client());
   api::TaskPage page;
   std::optional<Error> fault;
   for (const std::string& id : arguments.operands) {
-    auto task = (client->*verb)(id);
+    auto task = verb(*client, id);
     if (task) {
       if (!session.json()) session.say(id + " " + done + ": " + task->state);
       page.tasks.push_back(std::move(*task));
@@ -147,13 +150,17 @@ Result<int> ask_of_each(Session& session, const Arguments& arguments, Verb verb,
 }
 
 Result<int> run_stop(Session& session, const Arguments& arguments) {
-  return ask_of_each(session, arguments, &api::Client::stop, "asked to stop");
+  return ask_of_each(session, arguments, std::mem_fn(&api::Client::stop), "asked to stop");
 }
 Result<int> run_pause(Session& session, const Arguments& arguments) {
-  return ask_of_each(session, arguments, &api::Client::pause, "asked to pause");
+  return ask_of_each(session, arguments, std::mem_fn(&api::Client::pause), "asked to pause");
 }
 Result<int> run_resume(Session& session, const Arguments& arguments) {
-  return ask_of_each(session, arguments, &api::Client::resume, "resumed");
+  const std::string model = arguments.text("purchase");
+  return ask_of_each(
+      session, arguments,
+      [&](api::Client& client, const std::string& id) { return client.resume(id, model); },
+      "resumed");
 }
 
 const Operand task_id{"ID", "a task, such as t17", Operand::Kind::one, "@any_task"};
@@ -204,7 +211,16 @@ std::vector<Command> task_commands() {
       verb("stop", "End tasks, with their grace period", "loam stop t17 t18", run_stop),
       verb("pause", "Take tasks off their devices; paused time costs nothing", "loam pause t17",
            run_pause),
-      verb("resume", "Let paused tasks go on", "loam resume t17", run_resume),
+      {"resume",
+       "Let paused tasks go on",
+       "Where the rate card no longer sells what a task was bought as, it can go on otherwise.",
+       "loam resume t17\nloam resume t17 --purchase on_demand",
+       {task_ids},
+       {{"How",
+         {{"--purchase", "MODEL", "by which it goes on; default: as before", Kind::value,
+           "on_demand spot hybrid commitment"}}}},
+       run_resume,
+       true},
       {"top",
        "Devices and the tasks on them, live",
        "On a terminal it redraws each second until Ctrl-C or q; elsewhere it prints once.",

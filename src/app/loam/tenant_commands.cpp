@@ -215,6 +215,38 @@ Result<int> run_refund(Session& session, const Arguments& arguments) {
   return print_tenant(session, tenant);
 }
 
+Result<int> run_address(Session& session, const Arguments& arguments) {
+  const std::string tenant = arguments.operand(0);
+  LOAM_TRY(client, session.client());
+  LOAM_TRY(party, client->buyer(tenant));
+  const bool asked = arguments.has("name") || arguments.has("address") || arguments.has("tax-id");
+  if (arguments.has("forget") && asked)
+    return invalid("--forget comes with something to say", "do one after the other");
+  if (asked || arguments.has("forget")) {
+    api::PartyRequest request;
+    if (asked) {
+      request.name = arguments.text("name", party.name);
+      request.address = arguments.has("address") ? std::string() : party.address;
+      for (const std::string& line : arguments.list("address"))
+        request.address += (request.address.empty() ? "" : "\n") + line;
+      request.tax_id = arguments.text("tax-id", party.tax_id);
+    }
+    LOAM_TRY(changed, client->set_buyer(tenant, request));
+    party = std::move(changed);
+  }
+  if (session.json()) return session.print_json(party);
+  if (party.name.empty() && party.address.empty() && party.tax_id.empty()) {
+    session.say("nothing is known of " + tenant + "; say it with: loam tenant address " + tenant +
+                " --name \"ACME Ltd\" --address \"1 High Street\"");
+    return 0;
+  }
+  for (const std::string& text : {party.name, party.address}) {
+    if (!text.empty()) session.out() << printable_lines(text) << "\n";
+  }
+  if (!party.tax_id.empty()) session.out() << "Tax ID " << printable(party.tax_id) << "\n";
+  return 0;
+}
+
 std::vector<Option> terms() {
   return {{"--payment", "MODE", "prepaid from the wallet, or postpaid up to a credit limit",
            Kind::value, "prepaid postpaid"},
@@ -233,6 +265,25 @@ std::vector<Option> terms() {
           {"--billing-zone", "ZONE", "whose months its invoices are of, such as Europe/Berlin"},
           {"--invoicing", "WHEN", "an hour after each month's end too, or only when asked",
            Kind::value, "monthly on_demand"}};
+}
+
+Command address_command(const Operand& name) {
+  return {
+      "tenant address",
+      "Who a tenant is on its invoices: name, address, tax number",
+      "On those issued from now on. Kept beside the journal, which never changes: --forget takes\n"
+      "it off the invoices already issued too, which name the tenant alone then.",
+      "loam tenant address acme\n"
+      "loam tenant address acme --name 'ACME Ltd' --address '1 High Street' --address Oxford "
+      "--tax-id GB123",
+      {name},
+      {{"Who",
+        {{"--name", "TEXT", "in full"},
+         {"--address", "TEXT", "a line of it; give it again for more", Option::Kind::list},
+         {"--tax-id", "TEXT", "as its invoices must show it"},
+         {"--forget", "", "all that was ever said of it", Option::Kind::flag}}}},
+      run_address,
+      true};
 }
 
 }  // namespace
@@ -275,6 +326,7 @@ std::vector<Command> tenant_commands() {
        {{"Terms", terms()}},
        run_set,
        true},
+      address_command(name),
       {"tenant topup",
        "Put money into a tenant's wallet",
        "",

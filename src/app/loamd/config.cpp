@@ -141,6 +141,15 @@ class Section {
     });
   }
 
+  void table(const char* key, const std::function<Result<void>(const toml::table&)>& take) {
+    read(key, "a table", [&](const toml::node& node) {
+      const toml::table* found = node.as_table();
+      if (found == nullptr) return false;
+      if (auto done = take(*found); !done && !fault_) fault_ = done.error();
+      return true;
+    });
+  }
+
   // The first fault: a bad value, or a key nobody asked for.
   Result<void> finish() {
     if (fault_) return *fault_;
@@ -268,6 +277,28 @@ void read_scheduling(Section& top, const std::string& origin, SchedulingSettings
   if (!classes.empty()) settings.classes = std::move(classes);
 }
 
+// [seller]: who is on the invoices.
+Result<void> read_seller(const toml::table& table, const std::string& origin, Seller& seller) {
+  Section section(table, "seller.", origin);
+  Duration due = Duration::hours(24 * 14);
+  section.text("name", seller.name);
+  section.text("address", seller.address);
+  section.text("tax_id", seller.tax_id);
+  section.text("terms", seller.terms);
+  section.duration("due_after", due);
+  LOAM_CHECK(section.finish());
+  constexpr std::int64_t day_ms = 24 * 3'600'000;
+  if (seller.name.empty())
+    return invalid(origin + ": [seller] has no name", "name who sells, or leave it out");
+  if (due.ms < 0 || due.ms % day_ms != 0) {
+    return invalid(
+        origin + ": seller.due_after is " + to_text(due) + ", which is no number of days",
+        "write it as \"14d\"");
+  }
+  seller.due_after_days = due.ms / day_ms;
+  return {};
+}
+
 Result<void> read_user(const toml::table& table, const std::string& origin, Config& config) {
   Section section(table, "user.", origin);
   UserAccess user;
@@ -350,6 +381,9 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
   top.one_of("when_idle", config.when_idle, {"report", "park", "end"});
   top.number("snapshot_every", config.snapshot_every, 1, 1'000'000'000);
   top.tables("user", [&](const toml::table& user) { return read_user(user, origin, config); });
+  top.text("notify_ca", config.notify_ca);
+  top.table("seller",
+            [&](const toml::table& seller) { return read_seller(seller, origin, config.seller); });
   read_scheduling(top, origin, config.scheduling);
   LOAM_CHECK(top.finish());
   if (const auto reject = engine::validate(config.scheduling))

@@ -8,6 +8,7 @@
 
 #include "base/result.hpp"
 #include "base/time.hpp"
+#include "domain/ledger.hpp"
 #include "domain/scheduling.hpp"
 
 namespace loam::daemon {
@@ -52,6 +53,8 @@ struct Config {
   std::int64_t snapshot_every = 50'000;  // journal records between snapshots
   std::vector<UserAccess> users;
   SchedulingSettings scheduling;
+  Seller seller;          // on invoices
+  std::string notify_ca;  // PEM file whose certificates webhooks over https are checked by, too
 };
 
 // For root: /var/lib/loam and /run/loam. For others: below $XDG_STATE_HOME and $XDG_RUNTIME_DIR.

@@ -60,6 +60,14 @@ toml::table table_of(const ShareWeight& weight) {
       {"tenant", weight.tenant}, {"project", weight.project}, {"weight", weight.weight}};
 }
 
+toml::table table_of(const Seller& seller) {
+  return toml::table{{"name", seller.name},
+                     {"address", seller.address},
+                     {"tax_id", seller.tax_id},
+                     {"terms", seller.terms},
+                     {"due_after", to_text(Duration::hours(24 * seller.due_after_days))}};
+}
+
 toml::table table_of(const UserAccess& user) {
   toml::table table{{"uid", user.uid}, {"role", user.role}};
   if (!user.tenant.empty()) table.insert("tenant", user.tenant);
@@ -93,6 +101,7 @@ std::string to_toml(const Config& config) {
                    {"notify", list_of(config.notify)},
                    {"device_locks", config.device_locks},
                    {"check_devices", to_text(config.check_devices)},
+                   {"notify_ca", config.notify_ca},
                    {"log_level", config.log_level},
                    {"turn_quantum", to_text(config.turn_quantum)},
                    {"hung_after", to_text(config.hung_after)},
@@ -110,6 +119,7 @@ std::string to_toml(const Config& config) {
   put_tables(root, "class", config.scheduling.classes);
   put_tables(root, "weight", config.scheduling.weights);
   put_tables(root, "user", config.users);
+  if (!config.seller.name.empty()) root.insert("seller", table_of(config.seller));
   std::ostringstream text;
   text << root << "\n";
   return text.str();

@@ -36,6 +36,8 @@ api::TaskRecord to_record(const store::TaskDetail& detail) {
   record.id = row.id;
   record.tenant = row.tenant;
   record.spec = detail.spec;
+  record.spec.purchase_model = row.purchase_model;  // it may have been changed since
+  record.output = row.output;
   record.state = row.state;
   record.outcome = row.outcome;
   record.exit_code = row.exit_code.value_or(0);
@@ -181,6 +183,16 @@ Result<std::vector<BudgetNotice>> DaemonBackend::budget_notices(const std::strin
   return notices;
 }
 
+Result<api::Party> DaemonBackend::buyer(TenantId tenant, Instant at) {
+  LOAM_TRY(buyer, parts_.buyers.at(tenant, at));
+  return api::Party{buyer.name, buyer.address, buyer.tax_id};
+}
+
+Result<void> DaemonBackend::set_buyer(TenantId tenant, const api::Party& party, Instant now) {
+  if (party.empty()) return parts_.buyers.forget(tenant);
+  return parts_.buyers.set(tenant, {party.name, party.address, party.tax_id}, now);
+}
+
 Result<void> DaemonBackend::channel_allowed(const std::string& channel) {
   return check_channel(channel, parts_.config.notify);
 }
@@ -234,9 +246,11 @@ Result<std::string> DaemonBackend::reload() {
   LOAM_TRY(grants, grants_of(fresh));
   parts_.authenticator.set_grants(std::move(grants));
   parts_.loop.post_until_durable(SetScheduling{fresh.scheduling}, Actor{"loam", "settings"});
+  parts_.loop.post_until_durable(SetSeller{fresh.seller}, Actor{"loam", "settings"});
   spdlog::set_level(spdlog::level::from_str(fresh.log_level));
   return std::string(
-      "users, queues and log level are in force; other settings take a restart of loamd");
+      "users, queues, the seller and log level are in force; other settings take a restart of "
+      "loamd");
 }
 
 api::Counters DaemonBackend::counters() {

@@ -11,6 +11,7 @@
 #include "app/loamd/loop_thread.hpp"
 #include "app/loamd/node_devices.hpp"
 #include "app/loamd/node_executor.hpp"
+#include "store/buyers.hpp"
 #include "store/journal.hpp"
 #include "store/queries.hpp"
 
@@ -27,6 +28,7 @@ class DaemonBackend final : public api::Backend {
     NodeDevices& devices;
     NodeExecutor& executor;
     api::Authenticator& authenticator;
+    store::BuyerStore& buyers;
     Instant started_at;
   };
   explicit DaemonBackend(Parts parts);
@@ -51,6 +53,8 @@ class DaemonBackend final : public api::Backend {
                                                          Instant to) override;
   Result<std::vector<BudgetNotice>> budget_notices(const std::string& budget,
                                                    std::int64_t limit) override;
+  Result<api::Party> buyer(TenantId tenant, Instant at) override;
+  Result<void> set_buyer(TenantId tenant, const api::Party& party, Instant now) override;
   Result<void> channel_allowed(const std::string& channel) override;
 
   Result<api::LogPiece> read_log(TaskId task, api::LogStream stream, std::int64_t offset,

@@ -142,15 +142,48 @@ void tell_channels(Notifier& notifier, const Config& config, const Record& recor
     const BudgetNotice& notice = noticed->notice;
     spdlog::info("budget {}: {}", notice.budget, notice.words);
     notifier.send("budget " + notice.budget + ": " + billing::name_of(notice.kind),
-                  billing::to_json(notice), notice.channels);
+                  billing::to_json(notice), notice.channels,
+                  static_cast<std::int64_t>(record.sequence));
   }
   if (const auto* late = std::get_if<TaskLate>(&record.event)) {
     const std::string words = engine::words_of(*late);
     spdlog::warn("{}", words);
     std::vector<std::string> channels;  // all there are: no budget names them
     for (const std::string& program : config.notify) channels.push_back("command:" + program);
-    notifier.send("wait of " + late->task.text(), engine::to_json(*late, record.at), channels);
+    notifier.send("wait of " + late->task.text(), engine::to_json(*late, record.at), channels,
+                  static_cast<std::int64_t>(record.sequence));
   }
+}
+
+std::string notice_box(const Config& config) {
+  return config.data_dir + "/notices.json";
+}
+
+std::unique_ptr<Notifier> start_notifier(const Config& config, NoticeBox box) {
+  Notifier::Options options;
+  options.commands = config.notify;
+  options.ca_file = config.notify_ca;
+  options.outbox = notice_box(config);
+  return std::make_unique<Notifier>(
+      std::move(options),
+      [](bool failed, const std::string& line) {
+        spdlog::log(failed ? spdlog::level::warn : spdlog::level::info, "{}", line);
+      },
+      std::move(box));
+}
+
+// What the journal tells and an earlier daemon did not get to send. The first one that keeps
+// notices begins with those to come.
+Result<void> tell_rest(Notifier& notifier, const Config& config, store::SqliteJournal& journal,
+                       std::optional<std::int64_t> told) {
+  if (told) {
+    store::Queries queries(journal.path());
+    LOAM_TRY(records, queries.records(static_cast<std::uint64_t>(*told),
+                                      {BudgetNoticed::type, TaskLate::type}));
+    for (const Record& record : records) tell_channels(notifier, config, record);
+  }
+  notifier.told(static_cast<std::int64_t>(journal.last_sequence()));
+  return {};
 }
 
 Result<void> serve(const Options& options, const std::string& program) {
@@ -164,24 +197,21 @@ Result<void> serve(const Options& options, const std::string& program) {
   LOAM_TRY(grants, grants_of(config));
   api::Authenticator authenticator(std::move(grants), geteuid(), *tokens);
 
+  LOAM_TRY(buyers, store::BuyerStore::open(config.data_dir + "/buyers.db"));
   NodeExecutor executor(config, clock);
   LoopThread loop(clock, *journal, executor);
   NodeDevices devices(config, program, std::move(catalog), loop);
   executor.connect(loop, devices);
-  DaemonBackend backend(
-      {config, options.config_path, loop, *journal, devices, executor, authenticator, clock.now()});
+  DaemonBackend backend({config, options.config_path, loop, *journal, devices, executor,
+                         authenticator, buyers, clock.now()});
   api::Api api(backend, authenticator, *tokens);
   Snapshots snapshots(*journal, config.snapshot_every);
-  Notifier notifier({config.notify}, [](bool failed, const std::string& line) {
-    if (failed) {
-      spdlog::warn("{}", line);
-    } else {
-      spdlog::info("{}", line);
-    }
-  });
+  LOAM_TRY(box, read_notice_box(notice_box(config)));
+  const auto told = box.told;
+  const std::unique_ptr<Notifier> notifier = start_notifier(config, std::move(box));
   loop.on_record([&](const Record& record) {
     api.on_record(record);
-    tell_channels(notifier, config, record);
+    tell_channels(*notifier, config, record);
   });
   loop.after_batch([&](const engine::State& state) { snapshots.consider(state); });
 
@@ -200,10 +230,12 @@ Result<void> serve(const Options& options, const std::string& program) {
   // Recovery repeats launches; they queue until the executor starts, which is after the devices
   // are known. Timers and placements wait until the executor has told what became of attempts.
   LOAM_CHECK(loop.recover());
+  LOAM_CHECK(tell_rest(*notifier, config, *journal, told));
   loop.start();
   if (const auto found = devices.discover(); !found) spdlog::warn("{}", to_text(found.error()));
   LOAM_CHECK(executor.start());
   loop.post_until_durable(SetScheduling{config.scheduling}, settings_actor);
+  loop.post_until_durable(SetSeller{config.seller}, settings_actor);
   loop.settled();
   DeviceWatch watch(devices, loop, config.check_devices);
   watch.start();
@@ -218,6 +250,7 @@ Result<void> serve(const Options& options, const std::string& program) {
   server.stop(Duration::seconds(5));
   executor.stop();
   loop.stop();
+  notifier->told(static_cast<std::int64_t>(journal->last_sequence()));
   return {};
 }
 

@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::int64_t share_window_ns = 10'000'000'000;  // "lately" in a measured share
 constexpr std::int64_t bytes_per_mib = 1024 * 1024;
-constexpr Duration attempts_kept = Duration::hours(24 * 7);  // with their logs, after the end
 
 struct AttemptIds {
   LeaseId lease;
@@ -186,6 +185,7 @@ void NodeExecutor::work() {
       lock.unlock();
       keep_keeper();
       read_keeper_reports();
+      report_services();
       lock.lock();
       continue;
     }
@@ -437,14 +437,12 @@ void NodeExecutor::report_end(const node::AttemptReport& report, LeaseId lease, 
   ended.exit_code = exit_code_of(status);
   ended.reason = reason_of(status);
   ended.advisory = status.isolation != node::Isolation::sandboxed || config_.guard.empty();
-  const std::string root = config_.data_dir + "/keeper";
-  if (const auto usage = node::read_counters(root, lease.text()); usage) {
-    for (const node::SliceUsage& slice : *usage) {
-      ended.device_time += Duration{slice.busy_ns / 1'000'000};
-      ended.memory_peak +=
-          Mebibytes{static_cast<std::int64_t>(slice.memory_peak_bytes / bytes_per_mib)};
-    }
-  }
+  std::int64_t rank = 0;
+  loop_->read([&](const engine::State& state, Instant) {
+    if (const Lease* known = state.find_lease(lease)) rank = known->rank;
+  });
+  ended.services = services_of(status.usage, rank);
+  put_measures(report, ended);
   post_end(ended);
 }
 
@@ -513,15 +511,6 @@ void NodeExecutor::remove_stray_pages() {
     }
     spdlog::info("the slice page of {} goes: its lease is over", name);
     forget(*id);
-  }
-}
-
-void NodeExecutor::prune() {
-  const std::int64_t before_ms = wall_clock().ms - attempts_kept.ms;
-  for (const std::string& attempt : supervisor_->attempts()) {
-    const auto report = supervisor_->status(attempt);
-    if (!report || !node::is_final(report->status.phase)) continue;
-    if (report->status.end_wall_ms < before_ms) static_cast<void>(supervisor_->remove(attempt));
   }
 }
 

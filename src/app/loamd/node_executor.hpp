@@ -90,6 +90,8 @@ class NodeExecutor final : public engine::Executor {
                                                    node::LaunchOrder& order) const;
   void on_report(const node::AttemptReport& report);
   void report_end(const node::AttemptReport& report, LeaseId lease, Epoch epoch);
+  // What the slice pages counted of it, and what it says it made.
+  void put_measures(const node::AttemptReport& report, ReportEnded& ended) const;
   void report_refused(LeaseId lease, Epoch epoch, const Error& error);
   void post_end(const ReportEnded& ended);
   // What this node keeps of a lease that is over; on the worker's thread.
@@ -114,6 +116,10 @@ class NodeExecutor final : public engine::Executor {
   void remove_stray_pages();
   // Deletes what is kept of attempts that ended long ago.
   void prune();
+  void prune_checkpoints();
+  static ServiceReport services_of(const node::Usage& usage, std::int64_t rank);
+  // Every hour, what the running attempts hold and move; on the worker's thread.
+  void report_services();
   Instant instant_of(const node::AttemptStatus& status, std::int64_t boottime_ns) const;
 
   const Config& config_;
@@ -127,6 +133,7 @@ class NodeExecutor final : public engine::Executor {
   std::condition_variable wake_;
   std::deque<std::function<void()>> jobs_;
   bool stopping_ = false;
+  std::chrono::steady_clock::time_point services_due_;
   std::thread worker_;
 
   std::mutex live_mutex_;

@@ -19,6 +19,22 @@ constexpr Duration memory_notice = Duration::seconds(10);
 
 }  // namespace
 
+void NodeExecutor::put_measures(const node::AttemptReport& report, ReportEnded& ended) const {
+  constexpr std::int64_t bytes_per_mib = 1024 * 1024;
+  if (const auto output = supervisor_->output(report.attempt); output.ok()) {
+    ended.output = *output;
+  } else {
+    spdlog::warn("{}: {}", report.attempt, to_text(output.error()));
+  }
+  const auto usage = node::read_counters(config_.data_dir + "/keeper", ended.lease.text());
+  if (!usage) return;
+  for (const node::SliceUsage& slice : *usage) {
+    ended.device_time += Duration{slice.busy_ns / 1'000'000};
+    ended.memory_peak +=
+        Mebibytes{static_cast<std::int64_t>(slice.memory_peak_bytes) / bytes_per_mib};
+  }
+}
+
 void NodeExecutor::read_keeper_reports() {
   const auto reports = keeper_reports_->read();
   if (!reports) {

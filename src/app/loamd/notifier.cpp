@@ -10,8 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
-#include "http/client.hpp"
+#include "app/loamd/webhook.hpp"
 
 extern char** environ;
 
@@ -23,25 +24,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::string_view command_prefix = "command:";
 constexpr std::size_t queue_max = 10'000;  // deliveries that wait; beyond it the oldest is dropped
 
-struct Webhook {
-  http::Address address;
-  std::string host;
-  std::string path;
-};
-
-Result<Webhook> webhook_of(const std::string& channel) {
-  constexpr std::string_view scheme = "http://";
-  const Error fault = invalid("the channel '" + channel + "' is not a webhook",
-                              "write it as http://HOST:PORT/PATH, or command:/PATH");
-  if (!channel.starts_with(scheme)) return fault;
-  const std::size_t slash = channel.find('/', scheme.size());
-  Webhook hook;
-  hook.host = channel.substr(scheme.size(), slash - scheme.size());
-  hook.path = slash == std::string::npos ? "/" : channel.substr(slash);
-  LOAM_TRY(address, http::parse_address("http://" + hook.host));
-  if (!std::holds_alternative<http::TcpAddress>(address)) return fault;
-  hook.address = address;
-  return hook;
+Instant wall_now() {
+  using namespace std::chrono;
+  return Instant{duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count()};
 }
 
 Error os_fault(const std::string& what) {
@@ -85,11 +70,7 @@ Result<void> reap(pid_t child, const std::string& path, Clock::time_point deadli
 }  // namespace
 
 Result<void> check_channel(const std::string& channel, const std::vector<std::string>& commands) {
-  if (!channel.starts_with(command_prefix)) {
-    LOAM_TRY(hook, webhook_of(channel));
-    static_cast<void>(hook);
-    return {};
-  }
+  if (!channel.starts_with(command_prefix)) return check_webhook(channel);
   const std::string path = channel.substr(command_prefix.size());
   if (std::find(commands.begin(), commands.end(), path) != commands.end()) return {};
   return Error{ErrorKind::permission_denied,
@@ -97,7 +78,15 @@ Result<void> check_channel(const std::string& channel, const std::vector<std::st
                "have the operator list it under 'notify' in loamd's settings"};
 }
 
-Notifier::Notifier(Options options, Log log) : options_(std::move(options)), log_(std::move(log)) {
+Notifier::Notifier(Options options, Log log, NoticeBox box)
+    : options_(std::move(options)), log_(std::move(log)), told_(box.told) {
+  // Clocks may have been set meanwhile: nothing waits longer than between two tries.
+  const Duration longest = options_.waits.empty() ? Duration{} : options_.waits.back();
+  for (PendingNotice& notice : box.pending) {
+    const Duration wait = std::clamp(notice.due - wall_now(), Duration{}, longest);
+    log_(false, notice.name + " to " + notice.channel + " waits since the last start");
+    queue_.push_back({std::move(notice), Clock::now() + std::chrono::milliseconds(wait.ms)});
+  }
   thread_ = std::thread([this] { run(); });
 }
 
@@ -108,21 +97,43 @@ Notifier::~Notifier() {
   }
   wake_.notify_all();
   thread_.join();
+  const std::lock_guard lock(mutex_);
+  save();
 }
 
 void Notifier::send(const std::string& name, const std::string& json,
-                    const std::vector<std::string>& channels) {
+                    const std::vector<std::string>& channels, std::int64_t sequence) {
   {
     const std::lock_guard lock(mutex_);
     for (const std::string& channel : channels) {
       if (queue_.size() >= queue_max) {
-        log_(true, queue_.front().name + " was dropped: too many notices wait");
+        log_(true, queue_.front().notice.name + " was dropped: too many notices wait");
         queue_.pop_front();
       }
-      queue_.push_back({name, json, channel, 0, Clock::now()});
+      queue_.push_back({{sequence, name, json, channel, 0, wall_now()}, Clock::now()});
     }
+    if (sequence > told_.value_or(0)) told_ = sequence;
+    unsaved_ = true;
   }
   wake_.notify_all();
+}
+
+void Notifier::told(std::int64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  if (sequence <= told_.value_or(-1)) return;
+  told_ = sequence;
+  unsaved_ = true;
+}
+
+void Notifier::save() {
+  if (options_.outbox.empty() || !std::exchange(unsaved_, false)) return;
+  NoticeBox box{told_, {}};
+  if (trying_) box.pending.push_back(trying_->notice);
+  for (const Delivery& delivery : queue_) box.pending.push_back(delivery.notice);
+  if (const auto saved = write_notice_box(options_.outbox, box); !saved.ok()) {
+    unsaved_ = true;  // with the next change
+    log_(true, "notices that wait are not kept: " + saved.error().message);
+  }
 }
 
 void Notifier::run() {
@@ -133,6 +144,7 @@ void Notifier::run() {
   pthread_sigmask(SIG_BLOCK, &no_reader, nullptr);
   std::unique_lock lock(mutex_);
   while (!stopping_) {
+    save();
     const auto next =
         std::min_element(queue_.begin(), queue_.end(),
                          [](const Delivery& a, const Delivery& b) { return a.due < b.due; });
@@ -144,50 +156,39 @@ void Notifier::run() {
       wake_.wait_until(lock, next->due);
       continue;
     }
-    Delivery delivery = std::move(*next);
+    trying_ = std::move(*next);
     queue_.erase(next);
+    const PendingNotice notice = trying_->notice;
     lock.unlock();
-    const Result<void> done = deliver(delivery);
-    ++delivery.tries;
-    const std::string what = delivery.name + " to " + delivery.channel;
-    if (done.ok()) {
-      log_(false, what + " delivered");
-    } else if (delivery.tries <= options_.waits.size()) {
-      const Duration wait = options_.waits[delivery.tries - 1];
-      log_(true, what + " failed: " + done.error().message + "; again in " + to_text(wait));
-      delivery.due = Clock::now() + std::chrono::milliseconds(wait.ms);
-      lock.lock();
-      queue_.push_back(std::move(delivery));
-      continue;
-    } else {
-      log_(true, what + " given up after " + std::to_string(delivery.tries) +
-                     " tries: " + done.error().message);
-    }
+    const Result<void> done = deliver(notice);
     lock.lock();
+    settle(*std::exchange(trying_, std::nullopt), done);
   }
 }
 
-Result<void> Notifier::deliver(const Delivery& delivery) {
-  LOAM_CHECK(check_channel(delivery.channel, options_.commands));
-  if (delivery.channel.starts_with(command_prefix))
-    return run_program(delivery.channel.substr(command_prefix.size()), delivery.json);
-  return post(delivery);
+void Notifier::settle(Delivery delivery, const Result<void>& done) {
+  PendingNotice& notice = delivery.notice;
+  const auto tries = static_cast<std::size_t>(++notice.tries);
+  const std::string what = notice.name + " to " + notice.channel;
+  unsaved_ = true;
+  if (done.ok()) return log_(false, what + " delivered");
+  if (tries > options_.waits.size()) {
+    return log_(true, what + " given up after " + std::to_string(tries) +
+                          " tries: " + done.error().message);
+  }
+  const Duration wait = options_.waits[tries - 1];
+  log_(true, what + " failed: " + done.error().message + "; again in " + to_text(wait));
+  notice.due = wall_now() + wait;
+  delivery.due = Clock::now() + std::chrono::milliseconds(wait.ms);
+  queue_.push_back(std::move(delivery));
 }
 
-Result<void> Notifier::post(const Delivery& delivery) {
-  LOAM_TRY(hook, webhook_of(delivery.channel));
-  http::ClientOptions options;
-  options.answer_timeout = options_.patience;
-  options.body_bytes_max = 64 * 1024;
-  http::Client client(hook.address, options);
-  http::Request request;
-  request.method = http::Method::post;
-  request.path = hook.path;
-  request.headers = {{"Host", hook.host}, {"Content-Type", "application/json"}};
-  request.body = delivery.json;
-  LOAM_TRY(response, client.send(request));
-  if (response.status / 100 == 2) return {};
-  return Error{ErrorKind::unavailable, "the answer was " + std::to_string(response.status), {}};
+Result<void> Notifier::deliver(const PendingNotice& notice) {
+  LOAM_CHECK(check_channel(notice.channel, options_.commands));
+  if (notice.channel.starts_with(command_prefix))
+    return run_program(notice.channel.substr(command_prefix.size()), notice.json);
+  const std::string id = notice.sequence > 0 ? std::to_string(notice.sequence) : std::string();
+  return post_webhook(notice.channel, {notice.json, id, options_.ca_file, options_.patience});
 }
 
 Result<void> Notifier::run_program(const std::string& path, const std::string& json) {

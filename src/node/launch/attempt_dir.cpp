@@ -1,10 +1,15 @@
 #include "node/launch/attempt_dir.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
 
+#include "base/quantity.hpp"
 #include "node/launch/attempt_files.hpp"
 #include "node/launch/cgroup.hpp"
 #include "node/launch/clock.hpp"
@@ -25,6 +30,35 @@ std::optional<Heartbeat> read_heartbeat(const std::string& attempt_path,
   auto heartbeat = parse_heartbeat(*text);
   if (!heartbeat || heartbeat->boot_id != status.boot_id) return std::nullopt;
   return std::move(*heartbeat);
+}
+
+Result<std::optional<std::int64_t>> read_output(const std::string& attempt_path) {
+  constexpr std::size_t text_max = 64;
+  constexpr std::int64_t output_max = 1'000'000'000'000'000;  // thousandths
+  const std::optional<std::int64_t> nothing;
+  const std::string folder = attempt_path + "/" + attempt_files::output_directory;
+  const Fd directory(
+      ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!directory.valid()) return nothing;  // of a launcher that did not make one yet
+  // The program made the file: it may be a link to what it cannot read, or a pipe.
+  const Fd file(::openat(directory.get(), attempt_files::output,
+                         O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid() && errno == ENOENT) return nothing;
+  struct stat facts {};
+  const Error fault = invalid("what it wrote to LOAM_OUTPUT_FILE is not a number",
+                              "write one of at most three decimals, such as 1250.5");
+  if (!file.valid() || ::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return fault;
+  std::array<char, text_max + 1> text{};
+  const ssize_t size = ::read(file.get(), text.data(), text.size());
+  if (size < 0 || static_cast<std::size_t>(size) > text_max) return fault;
+  std::string_view number(text.data(), static_cast<std::size_t>(size));
+  constexpr std::string_view blanks = " \t\r\n";
+  if (number.find_first_not_of(blanks) == std::string_view::npos) return nothing;
+  number.remove_prefix(number.find_first_not_of(blanks));
+  number = number.substr(0, number.find_last_not_of(blanks) + 1);
+  const auto value = parse_decimal(number, 3, output_max, "output");
+  if (!value.ok() || *value < 0) return fault;
+  return std::optional(*value);
 }
 
 bool is_locked(const std::string& attempt_path) {

@@ -16,6 +16,11 @@ Result<AttemptStatus> read_status(const std::string& attempt_path);
 std::optional<Heartbeat> read_heartbeat(const std::string& attempt_path,
                                         const AttemptStatus& status);
 
+// What the program said that this attempt made, in thousandths of whatever it counts: a decimal
+// number of at most three places, which it wrote to LOAM_OUTPUT_FILE. Nothing where it wrote none,
+// an invalid_argument where that is something else; what it wrote is not repeated.
+Result<std::optional<std::int64_t>> read_output(const std::string& attempt_path);
+
 // Whether a launcher holds the attempt. Takes nothing, so it never stands in a launcher's way.
 bool is_locked(const std::string& attempt_path);
 

@@ -361,6 +361,8 @@ void AttemptRun::note_usage() {
   status_.usage.work_bytes = held.work_bytes;
   status_.usage.checkpoint_bytes = held.checkpoint_bytes;
   status_.usage.log_bytes = held.log_bytes;
+  status_.usage.storage_mib_ms = held.storage_mib_ms;
+  status_.usage.checkpoint_mib_ms = held.checkpoint_mib_ms;
   const auto moved = network_ ? network_->moved() : std::nullopt;
   if (!moved) return;
   status_.usage.network_rx_bytes = moved->received_bytes;

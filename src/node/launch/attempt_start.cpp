@@ -161,7 +161,9 @@ Result<void> AttemptRun::prepare_directories() {
   const std::string temporary = path_ + "/" + attempt_files::temporary;
   const std::string notices = path_ + "/" + attempt_files::notice_directory;
   const std::string logs = path_ + "/" + attempt_files::logs;
+  const std::string output = path_ + "/" + attempt_files::output_directory;
   places_.notice_file = notices + "/" + attempt_files::notice;
+  places_.output_file = output + "/" + attempt_files::output;
   places_.temporary_directory = sandboxed_ ? "/tmp" : temporary;
   if (!sandboxed_) places_.preload = order_.guard_library;
   if (!order_.slice_page.empty()) {
@@ -173,7 +175,7 @@ Result<void> AttemptRun::prepare_directories() {
   }
   const std::string pulse = path_ + "/" + attempt_files::pulse;
   for (const std::string& directory :
-       {work_, checkpoint_, cache_, temporary, notices, logs, pulse}) {
+       {work_, checkpoint_, cache_, temporary, notices, output, logs, pulse}) {
     LOAM_CHECK(make_directories(directory));
   }
   const Fd reserve(
@@ -315,6 +317,7 @@ void AttemptRun::become_bubblewrap(const InsideTask& task, int task_fd, int comp
     paths.preload_list = path_ + "/" + attempt_files::preload_list;
   }
   paths.notice_directory = path_ + "/" + attempt_files::notice_directory;
+  paths.output_directory = path_ + "/" + attempt_files::output_directory;
   paths.working_directory = work_;
   paths.checkpoint_directory = checkpoint_;
   paths.cache_directory = cache_;

@@ -285,6 +285,7 @@ SandboxCommand sandbox_command(const LaunchOrder& order, const SandboxPaths& pat
   arguments.add({"--bind", paths.working_directory, paths.working_directory});
   arguments.add({"--bind", paths.checkpoint_directory, paths.checkpoint_directory});
   arguments.add({"--bind", paths.cache_directory, paths.cache_directory});
+  arguments.add({"--bind", paths.output_directory, paths.output_directory});
   auto mounts = order.mounts;
   std::stable_sort(mounts.begin(), mounts.end(), [](const auto& a, const auto& b) {
     return a.target.size() < b.target.size();  // what lies in another is longer

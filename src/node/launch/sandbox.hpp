@@ -31,9 +31,10 @@ struct SandboxPaths {
   std::string temporary;          // becomes /tmp
   std::string preload_list;       // becomes /etc/ld.so.preload; empty: no guard
   std::string notice_directory;   // seen read-only at its own path
-  std::string working_directory;  // these three: writable at their own path
+  std::string working_directory;  // these four: writable at their own path
   std::string checkpoint_directory;
   std::string cache_directory;
+  std::string output_directory;
 };
 
 struct SandboxCommand {

@@ -55,6 +55,8 @@ json::object usage_object(const Usage& usage) {
           {"work_bytes", or_null(usage.work_bytes)},
           {"checkpoint_bytes", or_null(usage.checkpoint_bytes)},
           {"log_bytes", or_null(usage.log_bytes)},
+          {"storage_mib_ms", or_null(usage.storage_mib_ms)},
+          {"checkpoint_mib_ms", or_null(usage.checkpoint_mib_ms)},
           {"network_rx_bytes", or_null(usage.network_rx_bytes)},
           {"network_tx_bytes", or_null(usage.network_tx_bytes)}};
 }
@@ -72,6 +74,8 @@ Usage usage_of(JsonFields& parent) {
   fields->read("work_bytes", usage.work_bytes);
   fields->read("checkpoint_bytes", usage.checkpoint_bytes);
   fields->read("log_bytes", usage.log_bytes);
+  fields->read("storage_mib_ms", usage.storage_mib_ms);
+  fields->read("checkpoint_mib_ms", usage.checkpoint_mib_ms);
   fields->read("network_rx_bytes", usage.network_rx_bytes);
   fields->read("network_tx_bytes", usage.network_tx_bytes);
   parent.adopt(fields->finish());

@@ -61,6 +61,9 @@ struct Usage {
   std::optional<std::int64_t> work_bytes;
   std::optional<std::int64_t> checkpoint_bytes;
   std::optional<std::int64_t> log_bytes;
+  // MiB held × ms since the start: of working directory and logs, and of the checkpoints.
+  std::optional<std::int64_t> storage_mib_ms;
+  std::optional<std::int64_t> checkpoint_mib_ms;
   // IP packets of its own interfaces, without what stays on the node; nothing where the program
   // shares the node's network and the kernel lets this node count nothing.
   std::optional<std::int64_t> network_rx_bytes;

@@ -48,14 +48,29 @@ void StorageMeter::walk(int limit_ms) {
   const auto checkpoint = bytes_held(checkpoint_, limit_ms, cancel_);
   const auto logs = bytes_held(logs_, limit_ms, cancel_);
   const std::lock_guard lock(mutex_);
+  add_up(boottime_ns());
   if (work) held_.work_bytes = work;
   if (checkpoint) held_.checkpoint_bytes = checkpoint;
   if (logs) held_.log_bytes = logs;
 }
 
+void StorageMeter::add_up(std::int64_t now_ns) const {
+  const std::int64_t length_ms = summed_to_ns_ == 0 ? 0 : (now_ns - summed_to_ns_) / 1'000'000;
+  summed_to_ns_ = summed_to_ns_ == 0 ? now_ns : summed_to_ns_ + length_ms * 1'000'000;
+  const std::int64_t storage = held_.work_bytes.value_or(0) + held_.log_bytes.value_or(0);
+  storage_byte_ms_ += static_cast<Int128>(storage) * length_ms;
+  checkpoint_byte_ms_ += static_cast<Int128>(held_.checkpoint_bytes.value_or(0)) * length_ms;
+}
+
 StorageHeld StorageMeter::held() const {
   const std::lock_guard lock(mutex_);
-  return held_;
+  StorageHeld held = held_;
+  if (summed_to_ns_ == 0) return held;
+  add_up(boottime_ns());
+  constexpr int mib_bits = 20;
+  held.storage_mib_ms = static_cast<std::int64_t>(storage_byte_ms_ >> mib_bits);
+  held.checkpoint_mib_ms = static_cast<std::int64_t>(checkpoint_byte_ms_ >> mib_bits);
+  return held;
 }
 
 StorageHeld StorageMeter::finish(int limit_ms) {

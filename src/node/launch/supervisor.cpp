@@ -475,6 +475,11 @@ Result<AttemptStatus> Supervisor::status_now(std::string_view attempt) const {
   return report.status;
 }
 
+Result<std::optional<std::int64_t>> Supervisor::output(std::string_view attempt) const {
+  LOAM_TRY(path, loop_->find(attempt));
+  return read_output(path);
+}
+
 std::vector<std::string> Supervisor::attempts() const {
   return loop_->attempts();
 }

@@ -72,6 +72,8 @@ class Supervisor {
   Result<AttemptReport> status(std::string_view attempt) const;
   // Asks the running launcher for the usage of this moment; from disk where none runs.
   Result<AttemptStatus> status_now(std::string_view attempt) const;
+  // What the attempt's program said it made: read_output().
+  Result<std::optional<std::int64_t>> output(std::string_view attempt) const;
   std::vector<std::string> attempts() const;
 
   // Deletes what is kept of an attempt: its directory with logs, and with the working, checkpoint

@@ -21,6 +21,7 @@ std::vector<std::string> task_environment(const LaunchOrder& order, const TaskPl
   all["LOAM_SIZE"] = std::to_string(order.size);
   all["LOAM_CHECKPOINT_DIR"] = places.checkpoint_directory;
   all["LOAM_NOTICE"] = places.notice_file;
+  all["LOAM_OUTPUT_FILE"] = places.output_file;
   all.erase("LOAM_METADATA_URL");
   if (!places.metadata_url.empty()) {
     all["LOAM_METADATA_URL"] = places.metadata_url;

@@ -15,6 +15,7 @@ struct TaskPlaces {
   std::string cache_directory;
   std::string temporary_directory;
   std::string notice_file;
+  std::string output_file;
   std::string metadata_url;  // empty: none
   std::string slice_page;    // as the program sees it; empty: none
   std::string preload;       // the guard for LD_PRELOAD; empty inside a sandbox and without a guard

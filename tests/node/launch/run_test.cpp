@@ -91,6 +91,36 @@ TEST_F(Run, what_the_program_writes_in_its_directories_stays_and_is_measured) {
       << "what is temporary goes with the attempt";
 }
 
+TEST_F(Run, what_the_program_says_it_made_is_read_at_its_end) {
+  const auto made = [&](const char* name, const std::string& script) {
+    EXPECT_EQ(run(shell(name, script)).exit_code, 0) << script;
+    return supervisor_->output(name);
+  };
+  EXPECT_EQ(*made("none", "true"), std::nullopt);
+  EXPECT_EQ(*made("whole", "echo 1250 > $LOAM_OUTPUT_FILE"), 1'250'000);
+  EXPECT_EQ(*made("part", "printf ' 0.125 ' > $LOAM_OUTPUT_FILE"), 125);
+  EXPECT_EQ(*made("empty", ": > $LOAM_OUTPUT_FILE"), std::nullopt);
+  EXPECT_EQ(*made("last", "echo 1 > $LOAM_OUTPUT_FILE; echo 2 > $LOAM_OUTPUT_FILE"), 2'000);
+  EXPECT_FALSE(supervisor_->output("unknown").ok());
+}
+
+TEST_F(Run, what_the_program_leaves_instead_of_a_number_is_refused_unread) {
+  int count = 0;
+  for (const char* script :
+       {"echo many > $LOAM_OUTPUT_FILE", "echo -5 > $LOAM_OUTPUT_FILE",
+        "echo 1.2345 > $LOAM_OUTPUT_FILE", "echo 1 2 > $LOAM_OUTPUT_FILE",
+        "echo 99999999999999999999 > $LOAM_OUTPUT_FILE",
+        "head -c 100000 /dev/zero > $LOAM_OUTPUT_FILE", "ln -s /etc/hostname $LOAM_OUTPUT_FILE",
+        "mkfifo $LOAM_OUTPUT_FILE", "mkdir $LOAM_OUTPUT_FILE"}) {
+    const std::string name = "odd-" + std::to_string(++count);
+    EXPECT_EQ(run(shell(name, script)).exit_code, 0) << script;
+    const auto output = supervisor_->output(name);
+    ASSERT_FALSE(output.ok()) << script;
+    EXPECT_EQ(output.error().kind, ErrorKind::invalid_argument) << script;
+    EXPECT_THAT(output.error().message, HasSubstr("LOAM_OUTPUT_FILE"));
+  }
+}
+
 TEST_F(Run, cpu_time_and_memory_are_counted) {
   const auto status = run(shell("a", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"));
   EXPECT_GT(status.usage.user_cpu_ms + status.usage.system_cpu_ms, 0);

@@ -285,7 +285,7 @@ TEST(SandboxCommandLine, later_places_may_lie_inside_earlier_ones_and_the_root_e
   order.argv = {"true"};
   order.network = false;
   const auto words =
-      sandbox_command(order, {"/l", "/t", "", "/n", "/tmp/w", "/tmp/w/c", "/k"}).arguments;
+      sandbox_command(order, {"/l", "/t", "", "/n", "/tmp/w", "/tmp/w/c", "/k", "/o"}).arguments;
   EXPECT_THAT(words, Contains("--unshare-net"));
   EXPECT_THAT(words, Contains("--die-with-parent"));
   EXPECT_THAT(words, Not(Contains("/etc/shadow")));

@@ -1,0 +1,33 @@
+// What a task holds and moves besides the device: storage on its node and bytes over the network.
+// Counted by the node, rated and journaled by the engine. Pure.
+#pragma once
+
+#include <boost/describe/class.hpp>
+#include <cstdint>
+
+#include "base/quantity.hpp"
+
+namespace loam {
+
+// Sums of one attempt since it began.
+struct ServiceUse {
+  std::int64_t storage_mib_ms = 0;  // MiB held × milliseconds
+  std::int64_t received_bytes = 0;
+  std::int64_t sent_bytes = 0;
+
+  bool empty() const { return storage_mib_ms == 0 && received_bytes == 0 && sent_bytes == 0; }
+  friend bool operator==(const ServiceUse&, const ServiceUse&) = default;
+};
+BOOST_DESCRIBE_STRUCT(ServiceUse, (), (storage_mib_ms, received_bytes, sent_bytes))
+
+// As a node reports it: the sums, and what of the storage stays while the task does not run (its
+// checkpoints), as last measured.
+struct ServiceReport {
+  ServiceUse use;
+  Mebibytes kept;
+
+  friend bool operator==(const ServiceReport&, const ServiceReport&) = default;
+};
+BOOST_DESCRIBE_STRUCT(ServiceReport, (), (use, kept))
+
+}  // namespace loam
