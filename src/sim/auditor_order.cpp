@@ -160,8 +160,9 @@ void Auditor::check_victims(const TaskBook& asker) {
     if (victim == nullptr) return;
     const QueueSettings& queue = queue_of(victim->spec);
     // Spot is below all else, also where it was not asked for.
-    const bool lower = level_of(victim->spec) < level_of(asker.spec) ||
-                       (victim->sold_as_spot && asker.spec.purchase_model != PurchaseModel::spot);
+    TaskSpec sold = victim->spec;
+    if (victim->sold_as_spot) sold.purchase_model = PurchaseModel::spot;
+    const bool lower = level_of(sold) < level_of(asker.spec);
     const bool same_queue = queue.name == queue_of(asker.spec).name;
     // One that its own queue has just put aside is not this one's victim.
     const bool reordered = by_order.count(queue.discipline) != 0 || (same_queue && queue.overdue);

@@ -84,7 +84,7 @@ std::string adjustments_text(const api::BillView& bill, bool colour, std::size_t
                {"TO (UTC)"},
                {"PROJECT"},
                {"OF"},
-               {"CE-HOURS", Align::right},
+               {"QUANTITY", Align::right},
                {"NET", Align::right}});
   const auto nets = amounts(
       bill.adjustments, [](const api::AdjustmentView& a) { return a.net; }, bill.total,
@@ -257,7 +257,7 @@ std::string invoice_text(const api::InvoiceView& invoice, bool colour, std::size
                {"ENVIRONMENT"},
                {"MODEL", Align::left, true},
                {"TERMS"},
-               {"CE-HOURS", Align::right},
+               {"QUANTITY", Align::right},
                {"A CE-HOUR", Align::right},
                {"LIST", Align::right},
                {"NET", Align::right},
