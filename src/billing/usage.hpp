@@ -22,8 +22,8 @@ struct Usage {
   Instant run_from;  // when this run of the lease began: units of time are counted from there
   Terms terms;
   MilliCe billable_ce;
-  Mebibytes memory;                // of the device
-  MilliDevice measured;            // share of the device really used: reports and credits only
+  Mebibytes memory;                 // of the device
+  MilliDevice measured;             // share of the device really used: reports and credits only
   std::int64_t storage_mib_ms = 0;  // MiB held × ms, evenly over its time
   std::int64_t backup_mib_ms = 0;   // likewise
   std::int64_t network_bytes = 0;   // moved in this time

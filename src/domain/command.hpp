@@ -210,8 +210,8 @@ using AnyCommand =
                  ChangeTenant, PublishRateCard, TopUp, IssueInvoice, SubmitTask, StopTask,
                  PauseTask, ResumeTask, ReportStarted, ReportEnded, SchedulePass, TimePassed,
                  EndLost, SetScheduling, CreditInvoice, SetBudget, RemoveBudget, AnswerBudget,
-                 BuyCommitment, ReportShortfall, ReportServices, RecordTokens, PayOut, ReverseTransaction,
-                 CancelCommitment, SetSeller>;
+                 BuyCommitment, ReportShortfall, ReportServices, RecordTokens, PayOut,
+                 ReverseTransaction, CancelCommitment, SetSeller>;
 
 // As Event: copied and moved in one translation unit.
 struct Command : AnyCommand {

@@ -431,16 +431,14 @@ BOOST_DESCRIBE_STRUCT(TaskLate, (),
 
 #undef LOAM_EVENT
 
-using AnyEvent =
-    std::variant<NodeAttached, DeviceAttached, DeviceHealthChanged, DeviceDrainChanged,
-                 TenantCreated, TenantChanged, RateCardPublished, TransactionPosted, TaskAccepted,
-                 LeaseGranted, AttemptStarted, StopRequested, UsageRated, LeaseEnded, TaskRequeued,
-                 TaskPaused, TaskFinished, InvoiceIssued, RequestRecorded, RequestsForgotten,
-                 CreditNoteIssued, SpotPriceMoved, HoldsReviewed, BudgetSet, BudgetRemoved,
-                 BudgetNoticed, BudgetApproved, SchedulingSet, TaskPromised, PromiseDropped,
-                 NodeMarked, CommitmentBought, CommitmentCharged, CommitmentEnded, UseCovered,
-                 ShortfallCredited, TokensUsed, LostWorkCredited, TaskLate, SellerSet,
-                 ServicesUsed>;
+using AnyEvent = std::variant<
+    NodeAttached, DeviceAttached, DeviceHealthChanged, DeviceDrainChanged, TenantCreated,
+    TenantChanged, RateCardPublished, TransactionPosted, TaskAccepted, LeaseGranted, AttemptStarted,
+    StopRequested, UsageRated, LeaseEnded, TaskRequeued, TaskPaused, TaskFinished, InvoiceIssued,
+    RequestRecorded, RequestsForgotten, CreditNoteIssued, SpotPriceMoved, HoldsReviewed, BudgetSet,
+    BudgetRemoved, BudgetNoticed, BudgetApproved, SchedulingSet, TaskPromised, PromiseDropped,
+    NodeMarked, CommitmentBought, CommitmentCharged, CommitmentEnded, UseCovered, ShortfallCredited,
+    TokensUsed, LostWorkCredited, TaskLate, SellerSet, ServicesUsed>;
 
 // A type of its own for two reasons: a symbol that names the variant names its forty types too, and
 // every translation unit would make its own copies and moves of all of them. These are made once.

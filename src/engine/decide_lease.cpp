@@ -296,8 +296,7 @@ Decision decide_on(const State& state, Instant now, const ReportEnded& asked) {
   draft.subject(lease->task.text());
   end_lease(draft, *lease,
             {asked.end, asked.started_at, asked.ended_at, asked.exit_code, asked.reason,
-             asked.device_time, asked.memory_peak, asked.advisory, asked.output,
-             asked.services});
+             asked.device_time, asked.memory_peak, asked.advisory, asked.output, asked.services});
   return draft.done();
 }
 
@@ -335,8 +334,8 @@ Decision decide_on(const State& state, Instant now, const TimePassed&) {
     draft.add(NodeMarked{state.marked.begin()->second, Instant{}, "tried again"});
   if (state.timers.empty() || state.timers.begin()->first > now) {
     if (draft.empty() && !tell_late(draft) && !settle_commitments(draft) && !close_month(draft) &&
-        !settle_kept_hours(draft) &&
-        !review_holds(draft) && !move_spot(draft) && !tell_budget(draft))
+        !settle_kept_hours(draft) && !review_holds(draft) && !move_spot(draft) &&
+        !tell_budget(draft))
       end_by_budget(draft);
     return draft.done();
   }

@@ -123,9 +123,9 @@ class State {
   // Waiting tasks whose class promises a wait, by when their next step is due.
   std::set<std::pair<Instant, TaskId>> late_due;
   std::map<TaskId, Instant> late_at;
-  std::set<std::pair<Instant, NodeId>> marked;  // nodes that get no leases until then
+  std::set<std::pair<Instant, NodeId>> marked;      // nodes that get no leases until then
   std::set<std::pair<Instant, TaskId>> kept_hours;  // when the storage of one is charged next
-  std::set<DeviceId> lost_in_use;               // lost devices whose leases are not ended yet
+  std::set<DeviceId> lost_in_use;                   // lost devices whose leases are not ended yet
   CommitmentDues commitment_dues;
   std::map<std::string, billing::Zone> zones;           // of tenants' months, by name
   std::set<std::pair<Instant, TenantId>> invoice_dues;  // of monthly tenants with open charges

@@ -105,7 +105,7 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   X(charge_commitment, "UPDATE commitments SET fees_charged=?2 WHERE id=?1")                       \
   X(end_commitment, "UPDATE commitments SET ended_ms=?2, reason=?3 WHERE id=?1")                   \
   X(insert_adjustment,                                                                             \
-    "INSERT INTO adjustments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")               \
+    "INSERT INTO adjustments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")             \
   X(insert_spot, "INSERT INTO spot_prices VALUES(?,?,?,?,?)")                                      \
   X(insert_notice, "INSERT INTO budget_notices VALUES(?,?,?,?,?,?,?,?)")                           \
   X(set_mark, "UPDATE meta SET value=?2 WHERE key=?1")
