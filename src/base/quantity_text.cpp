@@ -125,8 +125,10 @@ std::string to_text(MilliDevice share) {
 }
 
 Result<MilliDevice> parse_share(std::string_view text) {
-  LOAM_TRY(value,
-           parse_decimal(text, 3, std::numeric_limits<std::int32_t>::max(), "share of a device"));
+  const auto parsed =
+      parse_decimal(text, 3, std::numeric_limits<std::int32_t>::max(), "share of a device");
+  if (!parsed) return invalid(parsed.error().message, "give a part of one, such as 0.3 for 30 %");
+  const std::int64_t value = *parsed;
   if (value < 1 || value > whole_device.value) {
     return invalid(
         "a share of '" + std::string(text) + "' is out of range",

@@ -43,6 +43,7 @@ TEST(Share, IsAboveZeroAndAtMostOne) {
   EXPECT_EQ(parse_share("1").value(), whole_device);
   for (const char* text : {"0", "1.001", "2", "0.0001", "60%"})
     EXPECT_FALSE(parse_share(text).ok()) << text;
+  EXPECT_EQ(parse_share("30%").error().next_step, "give a part of one, such as 0.3 for 30 %");
 }
 
 TEST(Quantity, TextRoundTripsForAllValues) {

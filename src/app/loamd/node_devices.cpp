@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <future>
 #include <sstream>
@@ -15,6 +14,7 @@
 #include "node/device/probe.hpp"
 #include "node/keeper/slice_page.hpp"
 #include "node/launch/attempt_files.hpp"
+#include "node/launch/file.hpp"
 #include "node/launch/sandbox.hpp"
 
 namespace loam::daemon {
@@ -332,20 +332,11 @@ Result<void> NodeDevices::calibrate(const std::string& uuid, const Progress& pro
                }));
   for (const std::string& warning : calibration.warnings)
     spdlog::warn("calibration of {}: {}", uuid, warning);
-  std::error_code fault;
-  std::filesystem::create_directories(config_.data_dir + "/calibrations", fault);
-  const std::string path = calibration_path(uuid);
-  {
-    std::ofstream file(path + ".new");
-    file << node::to_json(calibration) << "\n";
-    file.close();
-    if (!file)
-      return Error{ErrorKind::unavailable, "cannot write " + path,
-                   "check the space and the permissions"};
-  }
-  std::filesystem::rename(path + ".new", path, fault);
-  if (fault)
-    return Error{ErrorKind::unavailable, "cannot write " + path + ": " + fault.message(), {}};
+  const std::string folder = config_.data_dir + "/calibrations";
+  LOAM_CHECK(node::make_directories(folder));
+  LOAM_TRY(opened, node::open_directory(folder));
+  LOAM_CHECK(node::write_atomically_at(opened.get(), (uuid + ".json").c_str(),
+                                       node::to_json(calibration) + "\n", node::Durable::yes));
   LOAM_CHECK(attach(device));
   const std::lock_guard lock(mutex_);
   if (const auto refused = refused_.find(uuid); refused != refused_.end()) {

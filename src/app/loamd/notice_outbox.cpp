@@ -1,15 +1,15 @@
 #include "app/loamd/notice_outbox.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "domain/json_codec.hpp"
+#include "node/launch/file.hpp"
 
 namespace loam::daemon {
 namespace {
@@ -17,16 +17,6 @@ namespace {
 Error os_fault(const std::string& doing) {
   return {ErrorKind::unavailable, doing + ": " + std::strerror(errno),
           "check the folder's permissions and free space"};
-}
-
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t put = ::write(fd, text.data(), text.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return true;
 }
 
 }  // namespace
@@ -44,16 +34,10 @@ Result<NoticeBox> read_notice_box(const std::string& path) {
 }
 
 Result<void> write_notice_box(const std::string& path, const NoticeBox& box) {
-  const std::string fresh = path + ".new";
-  const int file = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (file < 0) return os_fault("making " + fresh);
-  const bool written = write_all(file, json::to_document(box)) && ::fsync(file) == 0;
-  const int fault = errno;
-  ::close(file);
-  errno = fault;
-  if (!written) return os_fault("writing " + fresh);
-  if (std::rename(fresh.c_str(), path.c_str()) != 0) return os_fault("replacing " + path);
-  return {};
+  const std::filesystem::path file(path);
+  LOAM_TRY(folder, node::open_directory(file.parent_path().string()));
+  return node::write_atomically_at(folder.get(), file.filename().c_str(), json::to_document(box),
+                                   node::Durable::yes, 0600);
 }
 
 }  // namespace loam::daemon

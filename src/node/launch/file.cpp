@@ -88,10 +88,10 @@ bool write_all(int fd, std::string_view content) {
 }
 
 Result<void> write_atomically_at(int directory, const char* name, std::string_view content,
-                                 Durable durable) {
+                                 Durable durable, unsigned mode) {
   const std::string temporary = std::string(".") + name + ".new";
   {
-    Fd file(::openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    Fd file(::openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
     if (!file.valid()) return os_error("creating " + temporary, errno);
     if (!write_all(file.get(), content)) return os_error("writing " + temporary, errno);
     if (durable == Durable::yes && ::fsync(file.get()) != 0) {

@@ -54,7 +54,7 @@ enum class Durable { no, yes };
 // Writes `name` below `directory` through a temporary file and a rename: a reader sees the old
 // content or the new one. With Durable::yes the content and the name are on the disk on return.
 Result<void> write_atomically_at(int directory, const char* name, std::string_view content,
-                                 Durable durable);
+                                 Durable durable, unsigned mode = 0644);
 
 Result<Fd> open_directory(const std::string& path);
 // Makes the directory and its parents (mode 0755 less umask); no error where it exists.
