@@ -212,6 +212,23 @@ function check_functions(code,    most, indent, length_now) {
   }
 }
 
+# Two definitions of one type, in headers that may never meet: the linker keeps one of each function
+# that mentions it (basic.def.odr), for both. Types are told by their namespaces.
+function check_types(code,    type, name) {
+  if (!is_header || room != "src") return
+  if (match(code, /^namespace [a-z_:]+ \{/)) {
+    space = substr(code, 11, RLENGTH - 12)
+  } else if (code ~ /^(struct|class|enum class) [A-Za-z0-9]+( final)?( : .*)? *\{/) {
+    name = code
+    sub(/^(struct|enum class|class) /, "", name)
+    sub(/[^A-Za-z0-9].*/, "", name)
+    type = space "::" name
+    if (type in defined_in && defined_in[type] != FILENAME)
+      fault(FNR, "twice", type " is defined in " defined_in[type] " too; give one another name")
+    defined_in[type] = FILENAME
+  }
+}
+
 # "house-allow RULE: reason" for this line and the next, "house-allow-file RULE: reason" in the first
 # 20 lines for the whole file.
 function note_allowance(    text, rule, whole_file) {
@@ -258,6 +275,7 @@ language == "cpp" {
   code = code_of($0)
   check_purity(code)
   check_functions(code)
+  check_types(code)
 }
 END {
   check_length()

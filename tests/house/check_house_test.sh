@@ -165,6 +165,15 @@ lengths() {
   passes "a test of 112 lines"
 }
 
+types() {
+  printf '// A sample.\nnamespace loam::store {\n\nclass Page final : public A {\n' | put src/store/c.hpp
+  printf '// A sample.\nnamespace loam::store {\n\nstruct Page {\n' >"$sample/src/store/b.hpp"
+  finds "a type that two headers define" "src/store/c.hpp:4: twice"
+  printf '// A sample.\nnamespace loam::store {\n\nstruct Page {\nclass Other;\n' | put src/store/c.hpp
+  printf '// A sample.\nnamespace loam::store::b {\n\nstruct Page {\n' >"$sample/src/store/b.hpp"
+  passes "one name in two namespaces"
+}
+
 names_and_openings() {
   include src/base/string_utils.cpp ''
   finds "a file of utils" "src/base/string_utils.cpp:1: name"
@@ -211,6 +220,7 @@ core_code
 allowances
 file_allowances
 lengths
+types
 names_and_openings
 private_words
 empty_tree

@@ -14,7 +14,7 @@ constexpr int iterations_max = 20'000;
 // The revised simplex method on a dense inverse of the basis. Rows are pieces.
 class Master {
  public:
-  Master(const std::vector<Piece>& pieces, std::int64_t roll) : rows_(pieces.size()) {
+  Master(const std::vector<RollPiece>& pieces, std::int64_t roll) : rows_(pieces.size()) {
     inverse_.assign(rows_, std::vector<double>(rows_, 0.0));
     for (std::size_t i = 0; i < rows_; ++i) {
       const std::int64_t copies = roll / pieces[i].size;
@@ -137,9 +137,9 @@ std::vector<double> knapsack_values(const std::vector<std::int64_t>& sizes,
   return best;
 }
 
-CuttingStock solve_cutting_stock(const std::vector<Piece>& pieces, std::int64_t roll) {
+CuttingStock solve_cutting_stock(const std::vector<RollPiece>& pieces, std::int64_t roll) {
   std::vector<std::int64_t> sizes;
-  for (const Piece& piece : pieces) {
+  for (const RollPiece& piece : pieces) {
     LOAM_ASSERT(piece.size > 0 && piece.size <= roll && piece.demand > 0);
     sizes.push_back(piece.size);
   }

@@ -9,7 +9,7 @@
 
 namespace loam::schedule {
 
-struct Piece {
+struct RollPiece {
   std::int64_t size = 0;  // above 0, at most the roll's
   double demand = 0;      // above 0
 };
@@ -23,7 +23,7 @@ struct CuttingStock {
 };
 
 // Requires sizes in (0, roll] and demands above 0. O(iterations · (pieces · roll + pieces²)).
-CuttingStock solve_cutting_stock(const std::vector<Piece>& pieces, std::int64_t roll);
+CuttingStock solve_cutting_stock(const std::vector<RollPiece>& pieces, std::int64_t roll);
 
 // best[f]: the most value of pieces that fit into f together, each used any number of times.
 // Requires sizes above 0. O(pieces · capacity).

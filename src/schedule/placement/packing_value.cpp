@@ -60,7 +60,7 @@ PackingValue::KindValues PackingValue::values_of(const std::vector<ResolvedType>
     values.cpu_milli /= devices;
     values.memory_mib /= devices;
   }
-  std::vector<Piece> demand;
+  std::vector<RollPiece> demand;
   std::vector<std::int64_t> sizes;
   for (const auto& [size, share] : pieces) {
     demand.push_back({size, share});

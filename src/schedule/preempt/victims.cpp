@@ -10,7 +10,7 @@ namespace {
 // All subsets of `size` among `pool`, the first with the least loss that suffices.
 class Search {
  public:
-  Search(const std::vector<Candidate>& candidates, const std::vector<std::size_t>& pool,
+  Search(const std::vector<PossibleVictim>& candidates, const std::vector<std::size_t>& pool,
          Stage& stage, std::size_t& tries_left)
       : candidates_(candidates), pool_(pool), stage_(stage), tries_left_(tries_left) {}
 
@@ -42,7 +42,7 @@ class Search {
     return true;
   }
 
-  const std::vector<Candidate>& candidates_;
+  const std::vector<PossibleVictim>& candidates_;
   const std::vector<std::size_t>& pool_;
   Stage& stage_;
   std::size_t& tries_left_;
@@ -87,7 +87,7 @@ std::optional<std::vector<std::size_t>> greedy(const std::vector<std::size_t>& o
   return taken;
 }
 
-std::vector<std::size_t> by_level_and_loss(const std::vector<Candidate>& candidates,
+std::vector<std::size_t> by_level_and_loss(const std::vector<PossibleVictim>& candidates,
                                            std::vector<std::size_t> pool) {
   std::stable_sort(pool.begin(), pool.end(), [&](std::size_t a, std::size_t b) {
     return std::pair(candidates[a].level, candidates[a].loss) <
@@ -98,11 +98,11 @@ std::vector<std::size_t> by_level_and_loss(const std::vector<Candidate>& candida
 
 }  // namespace
 
-std::optional<std::vector<std::size_t>> fewest_victims(const std::vector<Candidate>& candidates,
-                                                       Stage& stage, std::size_t tries_max) {
+std::optional<std::vector<std::size_t>> fewest_victims(
+    const std::vector<PossibleVictim>& candidates, Stage& stage, std::size_t tries_max) {
   if (stage.enough()) return std::vector<std::size_t>{};
   std::set<std::int64_t> levels;
-  for (const Candidate& candidate : candidates) levels.insert(candidate.level);
+  for (const PossibleVictim& candidate : candidates) levels.insert(candidate.level);
   std::vector<std::size_t> pool;
   for (const std::int64_t most : levels) {
     pool.clear();

@@ -11,7 +11,7 @@
 namespace loam::schedule {
 
 // A running task that may be stopped.
-struct Candidate {
+struct PossibleVictim {
   TaskId task;
   std::int64_t level = 0;
   std::int64_t loss = 0;  // what stopping it costs, in milli-device × ms
@@ -36,9 +36,8 @@ class Stage {
 // than `tries_max` looks at the stage, beyond that the greedy choice: by level, then loss, and
 // those that turn out not to be needed are spared. Nothing: even all of them would not suffice. The
 // stage is left as it was found. Indices ascend.
-std::optional<std::vector<std::size_t>> fewest_victims(const std::vector<Candidate>& candidates,
-                                                       Stage& stage,
-                                                       std::size_t tries_max = 20'000);
+std::optional<std::vector<std::size_t>> fewest_victims(
+    const std::vector<PossibleVictim>& candidates, Stage& stage, std::size_t tries_max = 20'000);
 
 // Takes the first `count` candidates, in their order, until they suffice; then spares those not
 // needed, the last taken first. Nothing: all of them would not suffice. Leaves the stage as it was.

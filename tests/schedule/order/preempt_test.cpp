@@ -40,7 +40,8 @@ class Small final : public Stage {
 
 using Cost = std::tuple<std::int64_t, std::size_t, std::int64_t>;  // highest level, count, loss
 
-Cost cost_of(const std::vector<Candidate>& candidates, const std::vector<std::size_t>& chosen) {
+Cost cost_of(const std::vector<PossibleVictim>& candidates,
+             const std::vector<std::size_t>& chosen) {
   Cost cost{-1, chosen.size(), 0};
   for (const std::size_t i : chosen) {
     std::get<0>(cost) = std::max(std::get<0>(cost), candidates[i].level);
@@ -49,7 +50,7 @@ Cost cost_of(const std::vector<Candidate>& candidates, const std::vector<std::si
   return cost;
 }
 
-std::optional<Cost> best_of_all(const std::vector<Candidate>& candidates, Small& stage) {
+std::optional<Cost> best_of_all(const std::vector<PossibleVictim>& candidates, Small& stage) {
   std::optional<Cost> best;
   for (std::size_t set = 0; set < std::size_t{1} << candidates.size(); ++set) {
     std::vector<std::size_t> chosen;
@@ -68,7 +69,7 @@ std::optional<Cost> best_of_all(const std::vector<Candidate>& candidates, Small&
 
 struct SmallPool {
   Small stage;
-  std::vector<Candidate> candidates;
+  std::vector<PossibleVictim> candidates;
 };
 
 SmallPool small_pool(Random& random) {

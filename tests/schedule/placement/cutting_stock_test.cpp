@@ -12,7 +12,7 @@
 namespace loam::schedule {
 namespace {
 
-void every_pattern(const std::vector<Piece>& pieces, std::size_t at, std::int64_t left,
+void every_pattern(const std::vector<RollPiece>& pieces, std::size_t at, std::int64_t left,
                    std::vector<std::int64_t>& pattern,
                    const std::function<void(const std::vector<std::int64_t>&)>& visit) {
   if (at == pieces.size()) {
@@ -32,7 +32,7 @@ TEST(CuttingStock, IsOptimalByStrongDuality) {
     const std::int64_t roll = random.between(5, 25);
     std::set<std::int64_t> sizes;
     for (std::int64_t n = random.between(1, 5); n > 0; --n) sizes.insert(random.between(1, roll));
-    std::vector<Piece> pieces;
+    std::vector<RollPiece> pieces;
     for (const std::int64_t size : sizes) {
       pieces.push_back({size, static_cast<double>(random.between(1, 1000)) / 100});
     }
@@ -74,7 +74,7 @@ TEST(CuttingStock, KnapsackIsTheBestOfAllPatterns) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Random random(seed);
     const std::int64_t capacity = random.between(0, 20);
-    std::vector<Piece> pieces;
+    std::vector<RollPiece> pieces;
     std::vector<std::int64_t> sizes;
     std::vector<double> values;
     for (std::int64_t n = random.between(1, 4); n > 0; --n) {
