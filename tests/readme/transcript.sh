@@ -39,6 +39,7 @@ fold() {
     -e '/^loam-guard: no turn on the device/d' \
     -e 's/CL-[0-9a-f-]{36}/UUID/g' \
     -e "s|$device_type|TYPE|g; s|$device_name|NODE|g" \
+    -e 's/^training on .*, /training on DEVICE, /' \
     -e 's/\b(GPU|NVD|AMD)-[0-9a-f-]{36}/UUID/g' \
     -e 's/([0-9]+h )?([0-9]+m )?[0-9]+(\.[0-9]+)?s\b/N s/g' \
     -e 's/\b(software|advisory)\b/ISOLATION/g' \
