@@ -20,6 +20,12 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
 set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
 
+# Most of a build is parsing: fewer rounds of g++'s garbage collector take a tenth off it, for 100 MiB
+# more a file.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(--param=ggc-min-expand=200 --param=ggc-min-heapsize=1048576)
+endif()
+
 if(LOAM_SANITIZE_ADDRESS)
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
