@@ -27,7 +27,11 @@ LOAM_BENCHMARK_COMMAND(daemon, ({"{source}/bench/daemon.sh", "{bin}"}),
                         {"daemon.submit_to_first_instruction_ms_p50", "ms", at_most(60)},
                         {"daemon.submit_to_first_instruction_ms_p90", "ms"},
                         {"daemon.rest_memory_mib", "MiB", at_most(60)},
-                        {"daemon.rest_wakeups_per_s", "1/s", at_most(0.2)}});
+                        {"daemon.rest_wakeups_per_s", "1/s", at_most(0.2)},
+                        {"daemon.submissions_per_second", "1/s", at_least(5'000)},
+                        {"daemon.submission_ms_p50", "ms"},
+                        {"daemon.submission_ms_p99", "ms"},
+                        {"daemon.ps_ms_p99", "ms", at_most(100)}});
 
 // Serving a model, beside the bare library and beside our own unshared mode.
 LOAM_BENCHMARK_COMMAND(infer, ({"{source}/bench/infer.sh", "{bin}", "{source}/build/models"}),
