@@ -80,7 +80,15 @@ struct AdjustmentRecord {
   CommitmentId commitment;  // of a fee
   LeaseId lease;            // of a credit
   AdjustmentLine line;
-  std::uint64_t sequence = 0;  // journal row that told it
+  std::uint64_t sequence = 0;   // journal row that told it
+  ReservationId reservation{};  // of what it did not use, or used beyond its size
+};
+
+struct ReservationRecord {
+  Reservation reservation;            // without its request and its members
+  std::string devices;                // where: "n1/0 0.6, n1/1 1", with the share of each
+  std::optional<ReservationEnd> end;  // none while it locks something
+  std::string reason;                 // of its end, or of its last move
 };
 
 struct SpotPriceRecord {
@@ -175,6 +183,8 @@ class Backend {
   // What was charged or given back besides, with from <= record.from < to, in order of time.
   virtual Result<std::vector<AdjustmentRecord>> adjustments(TenantId tenant, Instant from,
                                                             Instant to) = 0;
+  // By id, ended ones too; of one tenant, or of all.
+  virtual Result<std::vector<ReservationRecord>> reservations(std::optional<TenantId> tenant) = 0;
   // Newest first; ids below `before` where it is valid.
   virtual Result<std::vector<TransactionRecord>> transactions(TenantId tenant, TransactionId before,
                                                               std::int64_t limit) = 0;

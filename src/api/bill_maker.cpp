@@ -179,6 +179,7 @@ AdjustmentView BillMaker::view_of(const AdjustmentRecord& record, InvoiceId invo
   view.to = to_text(record.to);
   if (record.commitment.valid()) view.commitment = record.commitment.text();
   if (record.lease.valid()) view.lease = record.lease.text();
+  if (record.reservation.valid()) view.reservation = record.reservation.text();
   view.project = key.project;
   view.environment = key.environment;
   view.model = key.model;
@@ -240,6 +241,8 @@ void BillMaker::describe(BillLine& line, const TaskRecord& record) {
   line.model_version = record.spec.attribution.model_version;
   line.group = record.spec.group;
   line.tags = record.spec.attribution.tags;
+  if (record.spec.reservation.valid() && line.purchase_model == word(PurchaseModel::reservation))
+    line.reservation = record.spec.reservation.text();
   line.state = word(record.state);
   line.outcome = word(record.outcome);
 }

@@ -1,4 +1,4 @@
-#include "api/client.hpp"
+#include "api/client_core.hpp"
 
 #include <poll.h>
 #include <sodium.h>
@@ -8,32 +8,13 @@
 #include <cstdlib>
 
 #include "api/log_piece.hpp"
-#include "api/problem.hpp"
-#include "http/address.hpp"
 
 namespace loam::api {
 namespace {
 
-using http::Method;
-
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
-}
-
-std::string fresh_key() {
-  std::array<unsigned char, 16> random{};
-  randombytes_buf(random.data(), random.size());
-  std::array<char, 33> text{};
-  sodium_bin2hex(text.data(), text.size(), random.data(), random.size());
-  return text.data();
-}
-
-// One segment of a path: nothing that would name another resource.
-Result<std::string> segment(const char* what, const std::string& text) {
-  if (text.empty() || text == "." || text == ".." || text.find('/') != std::string::npos)
-    return invalid("'" + text + "' is not a " + what);
-  return text;
 }
 
 // A device's name is a path of two segments, the other ways to point at it are one.
@@ -50,10 +31,6 @@ Result<std::string> task_path(const std::string& id, const std::string& rest = {
   return "/v1/tasks/" + name + rest;
 }
 
-void add_query(http::Request& request, const char* name, const std::string& value) {
-  if (!value.empty()) request.query.push_back({name, value});
-}
-
 Result<LogChunk> chunk_of(const LogView& view) {
   LOAM_TRY(bytes, bytes_of(view));
   return LogChunk{view.stream,      view.offset,    view.next_offset,
@@ -62,11 +39,6 @@ Result<LogChunk> chunk_of(const LogView& view) {
 
 Error cancelled() {
   return {ErrorKind::unavailable, "interrupted", {}};
-}
-
-Error not_understood(const Error& error) {
-  return {ErrorKind::corrupt, "the daemon's answer was not understood: " + error.message,
-          "use a loam of the daemon's version"};
 }
 
 // Waits; false when cancelled meanwhile.
@@ -78,99 +50,28 @@ bool rest(Duration length, const http::Canceller* canceller) {
 
 }  // namespace
 
-struct Client::Core {
-  Core(const http::Address& given_address, const ConnectOptions& options, std::string given_token)
-      : address(given_address),
-        client(given_address, options.http),
-        token(std::move(given_token)) {}
+std::string fresh_key() {
+  std::array<unsigned char, 16> random{};
+  randombytes_buf(random.data(), random.size());
+  std::array<char, 33> text{};
+  sodium_bin2hex(text.data(), text.size(), random.data(), random.size());
+  return text.data();
+}
 
-  http::Address address;
-  http::ClientOptions http_options;
-  http::Client client;
-  std::string token;
-  std::string key;
-  std::int64_t keyed_writes = 0;
+Result<std::string> segment(const char* what, const std::string& text) {
+  if (text.empty() || text == "." || text == ".." || text.find('/') != std::string::npos)
+    return invalid("'" + text + "' is not a " + what);
+  return text;
+}
 
-  http::Request request(Method method, std::string path, std::string body = {}) const {
-    http::Request made;
-    made.method = method;
-    made.path = std::move(path);
-    made.body = std::move(body);
-    if (!made.body.empty()) made.headers.set("Content-Type", "application/json");
-    if (!token.empty()) made.headers.set("Authorization", "Bearer " + token);
-    return made;
-  }
+void add_query(http::Request& request, const char* name, const std::string& value) {
+  if (!value.empty()) request.query.push_back({name, value});
+}
 
-  Result<std::string> text(const http::Request& request) {
-    LOAM_TRY(response, client.send(request));
-    if (response.status / 100 != 2) return error_of(response);
-    return std::move(response.body);
-  }
-
-  template <class View>
-  Result<View> call(const http::Request& request) {
-    LOAM_TRY(body, text(request));
-    auto view = from_json<View>(body);
-    if (!view) return not_understood(view.error());
-    return view;
-  }
-  // For what takes as long as a disk or a driver does: silence is no sign of death.
-  template <class View>
-  Result<View> patient_call(const http::Request& request) {
-    http::ClientOptions options = http_options;
-    options.answer_timeout = Duration::hours(1);
-    http::Client patient(address, options);
-    std::swap(client, patient);
-    auto view = call<View>(request);
-    std::swap(client, patient);
-    return view;
-  }
-  template <class View>
-  Result<View> get(std::string path) {
-    return call<View>(request(Method::get, std::move(path)));
-  }
-  // Of the caller, with the number of the write; else random.
-  std::string next_key() {
-    if (key.empty()) return fresh_key();
-    return ++keyed_writes == 1 ? key : key + "/" + std::to_string(keyed_writes);
-  }
-  http::Request keyed(Method method, std::string path, std::string body = {},
-                      const std::string& own_key = {}) {
-    http::Request made = request(method, std::move(path), std::move(body));
-    made.headers.set("Idempotency-Key", own_key.empty() ? next_key() : own_key);
-    return made;
-  }
-  template <class View>
-  Result<View> write(Method method, std::string path, std::string body,
-                     const std::string& own_key = {}) {
-    return call<View>(keyed(method, std::move(path), std::move(body), own_key));
-  }
-
-  // Gives events to `on_event`; its error, or a `problem` event, ends the stream.
-  Result<http::StreamEnd> stream(const http::Request& request,
-                                 const std::function<Result<bool>(const http::SseEvent&)>& on_event,
-                                 const http::Canceller* canceller) {
-    std::optional<Error> fault;
-    LOAM_TRY(end, client.stream(
-                      request,
-                      [&](const http::SseEvent& event) {
-                        Result<bool> go_on = true;
-                        if (event.type == "problem") {
-                          const auto problem = from_json<Problem>(event.data);
-                          go_on = problem ? error_of(*problem) : not_understood(problem.error());
-                        } else {
-                          go_on = on_event(event);
-                        }
-                        if (go_on) return *go_on;
-                        fault = go_on.error();
-                        return false;
-                      },
-                      canceller));
-    if (fault) return *fault;
-    if (end.how == http::StreamEnd::How::refused) return error_of(end.response);
-    return end;
-  }
-};
+Error not_understood(const Error& error) {
+  return {ErrorKind::corrupt, "the daemon's answer was not understood: " + error.message,
+          "use a loam of the daemon's version"};
+}
 
 Client::Client(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 Client::Client(Client&&) noexcept = default;
@@ -361,182 +262,6 @@ Result<DeviceView> Client::drain(const std::string& device) {
 Result<DeviceView> Client::undrain(const std::string& device) {
   LOAM_TRY(path, device_path(device));
   return core_->write<DeviceView>(Method::post, path + "/undrain", {});
-}
-
-// ---- tenants and money --------------------------------------------------------------------
-
-Result<TenantList> Client::tenants() {
-  return core_->get<TenantList>("/v1/tenants");
-}
-
-Result<TenantView> Client::tenant(const std::string& name) {
-  LOAM_TRY(part, segment("tenant", name));
-  return core_->get<TenantView>("/v1/tenants/" + part);
-}
-
-Result<TenantView> Client::create_tenant(const TenantRequest& request, const std::string& key) {
-  return core_->write<TenantView>(Method::post, "/v1/tenants", to_json(request), key);
-}
-
-Result<TenantView> Client::change_tenant(const std::string& name, const TenantPatch& patch,
-                                         const std::string& key) {
-  LOAM_TRY(part, segment("tenant", name));
-  return core_->write<TenantView>(Method::patch, "/v1/tenants/" + part, to_json(patch), key);
-}
-
-Result<TenantView> Client::top_up(const std::string& name, const TopUpRequest& request,
-                                  const std::string& key) {
-  LOAM_TRY(part, segment("tenant", name));
-  return core_->write<TenantView>(Method::post, "/v1/tenants/" + part + "/topup", to_json(request),
-                                  key);
-}
-
-Result<TenantView> Client::pay_out(const std::string& name, const TopUpRequest& request,
-                                   const std::string& key) {
-  LOAM_TRY(part, segment("tenant", name));
-  return core_->write<TenantView>(Method::post, "/v1/tenants/" + part + "/refund", to_json(request),
-                                  key);
-}
-
-Result<TenantView> Client::reverse(const std::string& id, const ReverseRequest& request,
-                                   const std::string& key) {
-  LOAM_TRY(part, segment("transaction id", id));
-  return core_->write<TenantView>(Method::post, "/v1/ledger/" + part + "/reverse", to_json(request),
-                                  key);
-}
-
-Result<PartyView> Client::buyer(const std::string& name) {
-  LOAM_TRY(part, segment("tenant", name));
-  return core_->get<PartyView>("/v1/tenants/" + part + "/buyer");
-}
-
-Result<PartyView> Client::set_buyer(const std::string& name, const PartyRequest& party) {
-  LOAM_TRY(part, segment("tenant", name));
-  return core_->write<PartyView>(Method::put, "/v1/tenants/" + part + "/buyer", to_json(party));
-}
-
-Result<RateList> Client::rates() {
-  return core_->get<RateList>("/v1/rates");
-}
-
-Result<SpotPriceList> Client::spot_prices(const std::string& currency, const std::string& from,
-                                          const std::string& to) {
-  http::Request request = core_->request(Method::get, "/v1/rates/spot");
-  add_query(request, "currency", currency);
-  add_query(request, "from", from);
-  add_query(request, "to", to);
-  return core_->call<SpotPriceList>(request);
-}
-
-Result<RateView> Client::publish_rate(const RateRequest& request, const std::string& key) {
-  return core_->write<RateView>(Method::post, "/v1/rates", to_json(request), key);
-}
-
-Result<BillView> Client::bill(const std::string& tenant, const std::string& from,
-                              const std::string& to) {
-  http::Request request = core_->request(Method::get, "/v1/bill");
-  add_query(request, "tenant", tenant);
-  add_query(request, "from", from);
-  add_query(request, "to", to);
-  return core_->call<BillView>(request);
-}
-
-Result<BillList> Client::bills(const std::string& tenant, const std::string& from,
-                               const std::string& to, const std::string& bucket,
-                               const std::string& zone) {
-  http::Request request = core_->request(Method::get, "/v1/bills");
-  add_query(request, "tenant", tenant);
-  add_query(request, "from", from);
-  add_query(request, "to", to);
-  add_query(request, "bucket", bucket);
-  add_query(request, "zone", zone);
-  return core_->call<BillList>(request);
-}
-
-Result<InvoiceList> Client::invoices(const std::string& tenant, const std::string& after) {
-  http::Request request = core_->request(Method::get, "/v1/invoices");
-  add_query(request, "tenant", tenant);
-  add_query(request, "after", after);
-  return core_->call<InvoiceList>(request);
-}
-
-Result<InvoiceView> Client::invoice(const std::string& id) {
-  LOAM_TRY(part, segment("invoice id", id));
-  return core_->get<InvoiceView>("/v1/invoices/" + part);
-}
-
-Result<InvoiceView> Client::issue_invoice(const InvoiceRequest& request, const std::string& key) {
-  return core_->write<InvoiceView>(Method::post, "/v1/invoices", to_json(request), key);
-}
-
-Result<CreditNoteView> Client::credit_note(const std::string& id) {
-  LOAM_TRY(part, segment("credit note id", id));
-  return core_->get<CreditNoteView>("/v1/credit-notes/" + part);
-}
-
-Result<CreditNoteView> Client::credit_invoice(const std::string& id, const CreditRequest& request,
-                                              const std::string& key) {
-  LOAM_TRY(part, segment("invoice id", id));
-  return core_->write<CreditNoteView>(Method::post, "/v1/invoices/" + part + "/credit",
-                                      to_json(request), key);
-}
-
-Result<CommitmentList> Client::commitments() {
-  return core_->get<CommitmentList>("/v1/commitments");
-}
-
-Result<CommitmentView> Client::buy_commitment(const CommitmentRequest& request,
-                                              const std::string& key) {
-  return core_->write<CommitmentView>(Method::post, "/v1/commitments", to_json(request), key);
-}
-
-Result<CommitmentView> Client::cancel_commitment(const std::string& id,
-                                                 const CancelRequest& request,
-                                                 const std::string& key) {
-  LOAM_TRY(part, segment("commitment id", id));
-  return core_->write<CommitmentView>(Method::post, "/v1/commitments/" + part + "/cancel",
-                                      to_json(request), key);
-}
-
-Result<TokenUsageView> Client::record_tokens(const TokenUsageRequest& request) {
-  return core_->write<TokenUsageView>(Method::post, "/v1/token-usage", to_json(request), {});
-}
-
-Result<TokenUsageView> Client::token_source(const std::string& source) {
-  LOAM_TRY(part, segment("source", source));
-  return core_->get<TokenUsageView>("/v1/token-usage/" + part);
-}
-
-Result<BudgetList> Client::budgets() {
-  return core_->get<BudgetList>("/v1/budgets");
-}
-
-Result<BudgetView> Client::budget(const std::string& name) {
-  LOAM_TRY(part, segment("budget", name));
-  return core_->get<BudgetView>("/v1/budgets/" + part);
-}
-
-Result<BudgetView> Client::set_budget(const BudgetRequest& request, const std::string& key) {
-  return core_->write<BudgetView>(Method::post, "/v1/budgets", to_json(request), key);
-}
-
-Result<BudgetView> Client::remove_budget(const std::string& name, const std::string& key) {
-  LOAM_TRY(part, segment("budget", name));
-  return core_->write<BudgetView>(Method::del, "/v1/budgets/" + part, "", key);
-}
-
-Result<BudgetView> Client::answer_budget(const std::string& name, const BudgetAnswer& answer,
-                                         const std::string& key) {
-  LOAM_TRY(part, segment("budget", name));
-  return core_->write<BudgetView>(Method::post, "/v1/budgets/" + part + "/answer", to_json(answer),
-                                  key);
-}
-
-Result<LedgerView> Client::ledger(const std::string& tenant, const std::string& after) {
-  http::Request request = core_->request(Method::get, "/v1/ledger");
-  add_query(request, "tenant", tenant);
-  add_query(request, "after", after);
-  return core_->call<LedgerView>(request);
 }
 
 // ---- the service ----------------------------------------------------------------------------

@@ -152,6 +152,12 @@ class Client {
                                            const std::string& key = {});
   Result<CommitmentView> buy_commitment(const CommitmentRequest& request,
                                         const std::string& key = {});
+  Result<ReservationList> reservations();
+  Result<ReservationQuoteView> quote_reservation(const ReservationRequest& request);
+  Result<ReservationView> make_reservation(const ReservationRequest& request,
+                                           const std::string& key = {});
+  Result<ReservationView> cancel_reservation(const std::string& id, const CancelRequest& request,
+                                             const std::string& key = {});
   // Safe to repeat: a sequence that was recorded changes nothing.
   Result<TokenUsageView> record_tokens(const TokenUsageRequest& request);
   Result<TokenUsageView> token_source(const std::string& source);

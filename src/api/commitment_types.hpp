@@ -13,11 +13,12 @@ namespace loam::api {
 // What is charged or given back besides usage.
 struct AdjustmentView {
   std::string kind;  // fee, covered, credit, prompt_tokens, cached_tokens, generated_tokens,
-                     // token_income, storage, network, credit_note, rounding
+                     // token_income, storage, network, unused, credit_note, rounding
   std::string from;
   std::string to;
-  std::string commitment;  // of a fee
-  std::string lease;       // of a credit
+  std::string commitment;   // of a fee
+  std::string lease;        // of a credit
+  std::string reservation;  // of unused, and of covered where it took more than was reserved
   std::string project;
   std::string environment;
   std::string model;
@@ -38,7 +39,7 @@ struct AdjustmentView {
   bool of_document() const { return kind == "credit_note" || kind == "rounding"; }
 };
 BOOST_DESCRIBE_STRUCT(AdjustmentView, (),
-                      (kind, from, to, commitment, lease, project, environment, model,
+                      (kind, from, to, commitment, lease, reservation, project, environment, model,
                        model_version, purchase_model, tariff, window, unit_price, ce_hours, tokens,
                        gib, list, net, invoice, note))
 

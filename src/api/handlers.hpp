@@ -63,6 +63,10 @@ LOAM_API_HANDLER(answer_budget);
 LOAM_API_HANDLER(list_commitments);
 LOAM_API_HANDLER(buy_commitment);
 LOAM_API_HANDLER(cancel_commitment);
+LOAM_API_HANDLER(list_reservations);
+LOAM_API_HANDLER(quote_reservation);
+LOAM_API_HANDLER(make_reservation);
+LOAM_API_HANDLER(cancel_reservation);
 LOAM_API_HANDLER(record_tokens);
 LOAM_API_HANDLER(show_token_source);
 #undef LOAM_API_HANDLER

@@ -24,6 +24,7 @@ namespace loam::api {
   X(BudgetRequest)           \
   X(BudgetAnswer)            \
   X(CommitmentRequest)       \
+  X(ReservationRequest)      \
   X(TokenUsageRequest)       \
   X(PartyRequest)            \
   X(ReverseRequest) X(CancelRequest)
@@ -52,6 +53,9 @@ namespace loam::api {
   X(BudgetList)           \
   X(CommitmentView)       \
   X(CommitmentList)       \
+  X(ReservationQuoteView) \
+  X(ReservationView)      \
+  X(ReservationList)      \
   X(TokenUsageView)       \
   X(PartyView)            \
   X(TokenView) X(TokenList) X(BackupView) X(ReloadView) X(TopView) X(Problem)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/commitment_types.hpp"
+#include "api/reservation_types.hpp"
 #include "domain/price.hpp"
 
 namespace loam::api {
@@ -89,12 +90,13 @@ struct BillLine {
   std::string isolation;
   std::string invoice;  // that it is on; empty: not invoiced yet
   std::map<std::string, std::string> tags;
+  std::string reservation;  // on which it ran
 };
 BOOST_DESCRIBE_STRUCT(BillLine, (),
                       (task, name, project, environment, model, model_version, group, state,
                        outcome, ce, used_from, used_to, run_ms, billed_ms, units_ms, tasks,
                        unit_price, discount_percent, list, discount, net, purchase_model, tariff,
-                       window, isolation, invoice, tags))
+                       window, isolation, invoice, tags, reservation))
 
 // An invoice that was issued in the time of a bill.
 struct BilledInvoice {

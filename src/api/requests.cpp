@@ -73,7 +73,9 @@ Result<BasisPoints> parse_percent(std::string_view text) {
   return BasisPoints{value};
 }
 
-Result<void> take_resources(const TaskRequest& asked, ResourceRequest& out) {
+// A task's, or a reservation's.
+template <class Asked>
+Result<void> take_resources(const Asked& asked, ResourceRequest& out) {
   LOAM_CHECK(take("ce", asked.ce, out.ce, parse_ce));
   LOAM_CHECK(take("share", asked.share, out.share, parse_share));
   LOAM_CHECK(take("memory", asked.memory, out.memory, parse_memory));
@@ -89,6 +91,35 @@ Result<void> take_resources(const TaskRequest& asked, ResourceRequest& out) {
   out.region = asked.region;
   out.labels = asked.labels;
   return {};
+}
+
+template <class Asked>
+Result<void> take_attribution(const Asked& asked, Attribution& out) {
+  out.project = asked.project;
+  out.environment = asked.environment;
+  out.tags = asked.tags;
+  if (const auto model = billing::take_model(asked.model, out); !model.ok())
+    return in_field("model", model.error());
+  if (const auto good = billing::check(asked.tags); !good.ok())
+    return in_field("tags", good.error());
+  return {};
+}
+
+Result<ReservationId> parse_reservation(std::string_view text) {
+  if (const auto id = ReservationId::parse(text)) return *id;
+  return invalid("'" + std::string(text) + "' names no reservation",
+                 "write it as rsv-1; see them with: loam reservation list");
+}
+
+// A task that names a reservation is bought as one where nothing else was said.
+Result<void> take_terms(const TaskRequest& asked, TaskSpec& spec) {
+  if (!asked.reservation.empty()) {
+    LOAM_CHECK(take("reservation", asked.reservation, spec.reservation, parse_reservation));
+    spec.purchase_model = PurchaseModel::reservation;
+  }
+  LOAM_CHECK(take("purchase_model", asked.purchase_model, spec.purchase_model,
+                  parse_enumerator<PurchaseModel>));
+  return take("tariff", asked.tariff, spec.tariff, parse_enumerator<Tariff>);
 }
 
 }  // namespace
@@ -109,24 +140,39 @@ Result<TaskSpec> spec_of(const TaskRequest& asked) {
   spec.segments = asked.segments;
   spec.gang = asked.gang;
   LOAM_CHECK(take_resources(asked, spec.request));
-  spec.attribution.project = asked.project;
-  spec.attribution.environment = asked.environment;
-  spec.attribution.tags = asked.tags;
-  if (const auto model = billing::take_model(asked.model, spec.attribution); !model.ok())
-    return in_field("model", model.error());
+  LOAM_CHECK(take_attribution(asked, spec.attribution));
   LOAM_CHECK(take("role", asked.role, spec.role, parse_enumerator<GroupRole>));
   spec.group = asked.group;
-  if (const auto good = billing::check(asked.tags); !good.ok())
-    return in_field("tags", good.error());
-  LOAM_CHECK(take("purchase_model", asked.purchase_model, spec.purchase_model,
-                  parse_enumerator<PurchaseModel>));
-  LOAM_CHECK(take("tariff", asked.tariff, spec.tariff, parse_enumerator<Tariff>));
+  LOAM_CHECK(take_terms(asked, spec));
   spec.service_class = asked.service_class;
   spec.queue = asked.queue;
   LOAM_CHECK(take("time", asked.time, spec.limit, parse_duration));
   LOAM_CHECK(take("grace", asked.grace, spec.grace, parse_duration));
   spec.restarts_max = asked.restarts_max;
   return spec;
+}
+
+Result<ReservationOrder> order_of(const ReservationRequest& asked, Instant now) {
+  ReservationOrder order;
+  LOAM_CHECK(take_resources(asked, order.request));
+  LOAM_CHECK(take_attribution(asked, order.attribution));
+  order.gang = asked.gang;
+  LOAM_CHECK(take("tariff", asked.tariff, order.tariff, parse_enumerator<Tariff>));
+  order.queue = asked.queue;
+  LOAM_CHECK(take("from", asked.from, order.from, parse_instant));
+  if (asked.from && order.from == Instant{})
+    return invalid("'from' lies in the past", "leave it out for now");
+  if (asked.to.has_value() == asked.length.has_value()) {
+    return invalid(asked.to ? "both 'to' and 'length' are given" : "its end is missing",
+                   "give 'to', an instant, or 'length', such as 4h");
+  }
+  LOAM_CHECK(take("to", asked.to, order.to, parse_instant));
+  if (asked.length) {
+    Duration length;
+    LOAM_CHECK(take("length", asked.length, length, parse_duration));
+    order.to = (asked.from ? order.from : now) + length;
+  }
+  return order;
 }
 
 template <class Asked>

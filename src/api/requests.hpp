@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "domain/budget.hpp"
 #include "domain/rate.hpp"
+#include "domain/reservation.hpp"
 #include "domain/task.hpp"
 #include "domain/tenant.hpp"
 
@@ -19,6 +20,8 @@ namespace loam::api {
 // Errors name the field. What only the engine can judge (does it fit, may it be paid) is left to
 // it.
 Result<TaskSpec> spec_of(const TaskRequest& request);
+// Without `from`: from the decision on, and a length counts from `now`.
+Result<ReservationOrder> order_of(const ReservationRequest& request, Instant now);
 // How long the task is thought to run; nothing where it is not said.
 // Refused where it is longer than the task's time limit.
 Result<std::optional<Duration>> expected_of(const TaskRequest& request, Duration limit);

@@ -52,9 +52,9 @@ struct TaskRequest {
   std::string environment = "default";  // attribution: production, test, …
   std::string model;                    // "name", or "name@version"
   std::map<std::string, std::string> tags;
-  std::string role = "auxiliary";  // of a hybrid task: critical ones run on demand
-  std::string group;               // whose cost is shown together
-  std::string purchase_model = "on_demand";
+  std::string role = "auxiliary";             // of a hybrid task: critical ones run on demand
+  std::string group;                          // whose cost is shown together
+  std::optional<std::string> purchase_model;  // default: on_demand, or reservation with one
   std::string tariff = "flat";
   std::string service_class = "standard";
   std::string queue;
@@ -62,13 +62,15 @@ struct TaskRequest {
   std::optional<std::string> expected;  // run time thought likely, for the quote; default: time
   std::optional<std::string> grace;
   std::int64_t restarts_max = 0;
+  std::string reservation;  // on which it runs, such as rsv-1
 };
 BOOST_DESCRIBE_STRUCT(TaskRequest, (),
                       (tenant, name, command, image, working_directory, mounts, env, secrets, ports,
                        deadline, recurrence, segments, gang, ce, share, memory, bandwidth, devices,
                        device, device_type, region, labels, work_class, isolation, mode, cpu,
                        host_memory, project, environment, model, tags, role, group, purchase_model,
-                       tariff, service_class, queue, time, expected, grace, restarts_max))
+                       tariff, service_class, queue, time, expected, grace, restarts_max,
+                       reservation))
 
 struct QuoteView {
   std::string tenant;
@@ -155,6 +157,7 @@ struct TaskView {
   std::string purchase_model;
   std::string tariff;
   std::optional<std::string> output;  // what it says it made, of its own unit; attempts added up
+  std::string reservation;            // on which it runs
 };
 BOOST_DESCRIBE_STRUCT(TaskView, (),
                       (id, name, tenant, state, outcome, exit_code, reason, command, project,
@@ -162,7 +165,7 @@ BOOST_DESCRIBE_STRUCT(TaskView, (),
                        isolation, isolation_note, share, share_measured, ce, billable_ce,
                        memory_mib, submitted_at, started_at, finished_at, limit_ms, run_ms,
                        billed_ms, attempts, currency, cost, cost_with_tax, held, purchase_model,
-                       tariff, output))
+                       tariff, output, reservation))
 
 struct TaskPage {
   std::vector<TaskView> tasks;  // newest first

@@ -58,6 +58,8 @@ std::string stop_words(StopReason reason) {
       return "another member of its gang ended";
     case StopReason::budget:
       return "its budget is used up";
+    case StopReason::segment:
+      return "a segment of it is done; it goes on from its checkpoint";
   }
   return {};
 }
@@ -218,6 +220,8 @@ TaskView view_of(const engine::State& state, Instant now, const TaskRecord& reco
   view.held = "0";
   view.purchase_model = word(spec.purchase_model);
   view.tariff = word(spec.tariff);
+  if (spec.reservation.valid() && spec.purchase_model == PurchaseModel::reservation)
+    view.reservation = spec.reservation.text();
   if (record.output) view.output = decimal_text(*record.output, 3);
   if (record.lease) put_lease(state, *record.lease, view);
   if (record.state == TaskState::finished) return view;

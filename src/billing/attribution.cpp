@@ -14,6 +14,15 @@ std::string model_name(const std::string& model, const std::string& version) {
   return version.empty() ? model : model + "@" + version;
 }
 
+LineKey key_of(const Attribution& who) {
+  LineKey key;
+  key.project = who.project;
+  key.environment = who.environment;
+  key.model = who.model;
+  key.model_version = who.model_version;
+  return key;
+}
+
 Result<void> take_model(std::string_view text, Attribution& who) {
   const std::size_t at = text.rfind('@');
   who.model = std::string(text.substr(0, at));

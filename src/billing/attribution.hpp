@@ -11,6 +11,7 @@
 
 #include "billing/calendar.hpp"
 #include "billing/rater.hpp"
+#include "domain/ledger.hpp"
 #include "domain/task.hpp"
 
 namespace loam::billing {
@@ -19,6 +20,9 @@ namespace loam::billing {
 std::string model_name(const std::string& model, const std::string& version);
 // Puts it into `who`. Refuses an empty name or version beside the '@'.
 Result<void> take_model(std::string_view text, Attribution& who);
+
+// The beginning of a line's key: whose it is. Of the kind `usage` until another is set.
+LineKey key_of(const Attribution& who);
 
 using Tags = std::map<std::string, std::string>;
 

@@ -126,7 +126,8 @@ std::string to_plain_text(const Document& document) {
   std::vector<Row> rows{{"PROJECT", "ENVIRONMENT", "MODEL", "WHAT", "UNIT", "QUANTITY",
                          "UNIT PRICE", "LIST", "NET", "PAYABLE"}};
   for (const DocumentLine& line : document.lines) {
-    const std::string kind = line.kind == LineKind::usage || line.kind == LineKind::credit
+    const std::string kind = line.kind == LineKind::usage || line.kind == LineKind::credit ||
+                                     line.kind == LineKind::unused
                                  ? ""
                                  : std::string(name_of(line.kind)) + ": ";
     rows.push_back({line.project, line.environment, line.model, kind + line.description, line.unit,

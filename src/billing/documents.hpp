@@ -19,10 +19,10 @@ namespace loam::billing {
 enum class LineKind : std::uint8_t {
   usage,
   correction,  // of a period already invoiced, at the price of its own time
-  fee,         // of a commitment or reservation
-  unused,      // committed or reserved and not used
+  fee,         // of a commitment
+  unused,      // reserved and not used
   credit,      // given back: service level, goodwill
-  covered,     // given back: use that a commitment covers
+  covered,     // given back: use that a commitment covers, or beyond a reservation's size
 };
 const char* name_of(LineKind kind) noexcept;
 

@@ -5,6 +5,7 @@
 
 #include "base/assert.hpp"
 #include "billing/apportion.hpp"
+#include "billing/attribution.hpp"
 #include "billing/lease_rating.hpp"
 
 namespace loam::billing {
@@ -56,15 +57,11 @@ void OpenCharges::add(const AdjustmentLine& adjustment, const std::vector<Tax>& 
 
 void OpenCharges::add(const Attribution& who, const UsageRecord& record,
                       const std::vector<Tax>& taxes) {
-  LineKey key;
+  LineKey key = key_of(who);
   if (follows_invoice && std::max(record.from, record.to) <= from)
     key.kind = InvoiceLineKind::correction;
   if (follows_invoice && record.to < record.from && record.to < from)
     key.kind = InvoiceLineKind::correction;
-  key.project = who.project;
-  key.environment = who.environment;
-  key.model = who.model;
-  key.model_version = who.model_version;
   key.purchase_model = record.purchase_model;
   key.tariff = record.tariff;
   key.window = record.window;

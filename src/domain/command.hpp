@@ -117,6 +117,17 @@ struct CancelCommitment {
   std::string reason;
 };
 
+// Locks capacity for an interval to come. A preview of it: engine/queries.hpp.
+struct MakeReservation {
+  TenantId tenant;
+  ReservationOrder order;
+};
+// Before it begins.
+struct CancelReservation {
+  ReservationId reservation;
+  std::string reason;
+};
+
 // What a tenant asks.
 struct SubmitTask {
   SubmitTask(TenantId whose, TaskSpec what)
@@ -211,7 +222,8 @@ using AnyCommand =
                  PauseTask, ResumeTask, ReportStarted, ReportEnded, SchedulePass, TimePassed,
                  EndLost, SetScheduling, CreditInvoice, SetBudget, RemoveBudget, AnswerBudget,
                  BuyCommitment, ReportShortfall, ReportServices, RecordTokens, PayOut,
-                 ReverseTransaction, CancelCommitment, SetSeller>;
+                 ReverseTransaction, CancelCommitment, SetSeller, MakeReservation,
+                 CancelReservation>;
 
 // As Event: copied and moved in one translation unit.
 struct Command : AnyCommand {

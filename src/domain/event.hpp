@@ -15,7 +15,9 @@
 #include "domain/ids.hpp"
 #include "domain/lease.hpp"
 #include "domain/ledger.hpp"
+#include "domain/place.hpp"
 #include "domain/rate.hpp"
+#include "domain/reservation.hpp"
 #include "domain/scheduling.hpp"
 #include "domain/task.hpp"
 #include "domain/tenant.hpp"
@@ -110,12 +112,13 @@ struct TransactionPosted {
 BOOST_DESCRIBE_STRUCT(TransactionPosted, (), (transaction))
 
 struct TaskAccepted {
-  LOAM_EVENT("task_accepted", 3)
+  LOAM_EVENT("task_accepted", 4)
   TaskId task;
   TenantId tenant;
   std::shared_ptr<const TaskSpec> spec;  // as in Task; never null
+  Instant not_before;  // when it is due, or cheapest before its deadline; 1970: at once
 };
-BOOST_DESCRIBE_STRUCT(TaskAccepted, (), (task, tenant, spec))
+BOOST_DESCRIBE_STRUCT(TaskAccepted, (), (task, tenant, spec, not_before))
 
 // The members of a gang follow one another, by rank, in one batch.
 struct LeaseGranted {
@@ -138,24 +141,6 @@ BOOST_DESCRIBE_STRUCT(LeaseGranted, (),
 
 // A start that the scheduler promises a waiting task. leaving: others were asked to leave the place
 // for it, so nobody else takes it.
-struct PromisedSlice {
-  DeviceId device;
-  MilliDevice share;
-  Mebibytes memory;
-  MilliCe ce;
-
-  friend bool operator==(const PromisedSlice&, const PromisedSlice&) = default;
-};
-BOOST_DESCRIBE_STRUCT(PromisedSlice, (), (device, share, memory, ce))
-struct PromisedMember {
-  std::vector<PromisedSlice> slices;
-  NodeId node;
-  MilliCpu cpu;
-  Mebibytes host_memory;
-
-  friend bool operator==(const PromisedMember&, const PromisedMember&) = default;
-};
-BOOST_DESCRIBE_STRUCT(PromisedMember, (), (slices, node, cpu, host_memory))
 struct TaskPromised {
   LOAM_EVENT("task_promised", 1)
   TaskId task;
@@ -207,8 +192,8 @@ struct LeaseEnded {
 BOOST_DESCRIBE_STRUCT(LeaseEnded, (), (lease, ended_at, device_time, memory_peak, verdict, output))
 
 // Back in the queue.
-// unable: its node could not start it; tried again later.
-BOOST_DEFINE_ENUM_CLASS(RequeueCause, resumed, lost, preempted, unable)
+// unable: its node could not start it; tried again later. segment: a piece of it is done.
+BOOST_DEFINE_ENUM_CLASS(RequeueCause, resumed, lost, preempted, unable, segment)
 struct TaskRequeued {
   LOAM_EVENT("task_requeued", 2)
   TaskId task;
@@ -336,6 +321,57 @@ struct UseCovered {
 };
 BOOST_DESCRIBE_STRUCT(UseCovered, (), (tenant, hour, lines))
 
+// Capacity is locked for an interval to come, and what it may cost is set aside.
+struct ReservationMade {
+  LOAM_EVENT("reservation_made", 1)
+  Reservation reservation;
+};
+BOOST_DESCRIBE_STRUCT(ReservationMade, (), (reservation))
+
+// It lies elsewhere from now on: what it had was lost, or is taken out of service.
+struct ReservationMoved {
+  LOAM_EVENT("reservation_moved", 1)
+  TenantId tenant;
+  ReservationId reservation;
+  std::vector<PromisedMember> members;
+  std::string reason;  // in words, for people
+};
+BOOST_DESCRIBE_STRUCT(ReservationMoved, (), (tenant, reservation, members, reason))
+
+// A piece of it, an hour at most, is over: what was not used of it is charged, and what was used
+// beyond it given back. Again for the same piece, with the difference, where use was told or taken
+// back later.
+struct ReservationCharged {
+  LOAM_EVENT("reservation_charged", 1)
+  TenantId tenant;
+  ReservationId reservation;
+  Instant from;
+  Instant to;
+  std::vector<AdjustmentLine> lines;
+};
+BOOST_DESCRIBE_STRUCT(ReservationCharged, (), (tenant, reservation, from, to, lines))
+
+// It locks nothing any more. over: its time is. Nothing is charged for it from `at` on.
+BOOST_DEFINE_ENUM_CLASS(ReservationEnd, over, cancelled, unpaid, lost)
+struct ReservationEnded {
+  LOAM_EVENT("reservation_ended", 1)
+  TenantId tenant;
+  ReservationId reservation;
+  Instant at;
+  ReservationEnd end = ReservationEnd::over;
+  std::string reason;  // in words, for people
+};
+BOOST_DESCRIBE_STRUCT(ReservationEnded, (), (tenant, reservation, at, end, reason))
+
+// What is set aside for it changed: more was, or what is not needed was given back.
+struct ReservationHeld {
+  LOAM_EVENT("reservation_held", 1)
+  TenantId tenant;
+  ReservationId reservation;
+  Money held;
+};
+BOOST_DESCRIBE_STRUCT(ReservationHeld, (), (tenant, reservation, held))
+
 // A lease got less of a device than it was promised, and what that was worth is given back.
 struct ShortfallCredited {
   LOAM_EVENT("shortfall_credited", 2)
@@ -438,7 +474,8 @@ using AnyEvent = std::variant<
     RequestRecorded, RequestsForgotten, CreditNoteIssued, SpotPriceMoved, HoldsReviewed, BudgetSet,
     BudgetRemoved, BudgetNoticed, BudgetApproved, SchedulingSet, TaskPromised, PromiseDropped,
     NodeMarked, CommitmentBought, CommitmentCharged, CommitmentEnded, UseCovered, ShortfallCredited,
-    TokensUsed, LostWorkCredited, TaskLate, SellerSet, ServicesUsed>;
+    TokensUsed, LostWorkCredited, TaskLate, SellerSet, ServicesUsed, ReservationMade,
+    ReservationMoved, ReservationCharged, ReservationEnded, ReservationHeld>;
 
 // A type of its own for two reasons: a symbol that names the variant names its forty types too, and
 // every translation unit would make its own copies and moves of all of them. These are made once.

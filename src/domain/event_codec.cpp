@@ -287,6 +287,11 @@ void lift_from_3(bj::object& event, const RateCardPublished*) {
   bj::object* terms = card == nullptr ? nullptr : object_in(*card, "terms");
   if (terms != nullptr) terms->emplace("lost_work", json::write(LostWork{}));
 }
+// Nobody ran on a reservation, and all could start at once.
+void lift_from_3(bj::object& event, const TaskAccepted*) {
+  event.emplace("not_before", 0);
+  if (bj::object* spec = object_in(event, "spec")) spec->emplace("reservation", 0);
+}
 // It took in all that was charged.
 void lift_from_3(bj::object& event, const InvoiceIssued*) {
   bj::object* invoice = object_in(event, "invoice");

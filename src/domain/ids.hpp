@@ -41,6 +41,9 @@ struct CreditNoteTag {
 struct CommitmentTag {
   static constexpr const char* prefix = "com-";
 };
+struct ReservationTag {
+  static constexpr const char* prefix = "rsv-";
+};
 
 using DeviceId = Id<DeviceTag>;
 using NodeId = Id<NodeTag>;
@@ -54,6 +57,7 @@ using TransactionId = Id<TransactionTag>;
 using InvoiceId = Id<InvoiceTag>;
 using CreditNoteId = Id<CreditNoteTag>;
 using CommitmentId = Id<CommitmentTag>;
+using ReservationId = Id<ReservationTag>;
 
 // Counts the leases of one task; a report with an older epoch than the task's changes nothing.
 struct Epoch {

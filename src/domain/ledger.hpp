@@ -64,9 +64,9 @@ BOOST_DESCRIBE_STRUCT(Transaction, (), (id, kind, tenant, task, reverses, note, 
 // for what was promised and not delivered; fee: of a commitment; covered: use that a commitment
 // covers, given back at the price at which it was charged; …_tokens: of a model, by kind (prompt:
 // not cached ones); token_income: what others were charged for tokens of one's own model; storage:
-// held, by a GiB-hour; network: moved, by a GiB.
+// held, by a GiB-hour; network: moved, by a GiB; unused: of a reservation.
 BOOST_DEFINE_ENUM_CLASS(InvoiceLineKind, usage, correction, credit, fee, covered, prompt_tokens,
-                        cached_tokens, generated_tokens, token_income, storage, network)
+                        cached_tokens, generated_tokens, token_income, storage, network, unused)
 
 // Whether a line's quantity is tokens, and its unit price that of a million.
 constexpr bool counts_tokens(InvoiceLineKind kind) {

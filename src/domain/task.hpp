@@ -82,9 +82,10 @@ struct TaskSpec {
   std::map<std::string, std::string> environment;
   std::map<std::string, std::string> secrets;  // variable -> secret reference
   std::vector<std::int64_t> ports;
-  std::optional<Instant> deadline;
-  std::string recurrence;  // cron expression and zone
-  std::int64_t segments = 1;
+  std::optional<Instant> deadline;  // has ended by then: runs in the cheapest hours before it
+  // A cron expression, and a time zone where it is not UTC: runs each time that is due.
+  std::string recurrence;
+  std::int64_t segments = 1;  // equal pieces of its limit that each end in a checkpoint
   std::int64_t gang = 1;
   ResourceRequest request;
   Attribution attribution;
@@ -97,13 +98,15 @@ struct TaskSpec {
   std::int64_t restarts_max = 0;           // after the loss of a device or node
   GroupRole role = GroupRole::auxiliary;   // what a hybrid task is to its group
   std::string group;                       // whose cost is shown together; empty: none
+  ReservationId reservation;               // on whose capacity it runs; none: the pool's
 
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
 BOOST_DESCRIBE_STRUCT(TaskSpec, (),
                       (name, command, image, working_directory, mounts, environment, secrets, ports,
                        deadline, recurrence, segments, gang, request, attribution, purchase_model,
-                       tariff, service_class, queue, limit, grace, restarts_max, role, group))
+                       tariff, service_class, queue, limit, grace, restarts_max, role, group,
+                       reservation))
 
 BOOST_DEFINE_ENUM_CLASS(TaskState, waiting, starting, running, stopping, paused, finished)
 // How a finished task ended.
@@ -111,9 +114,10 @@ BOOST_DEFINE_ENUM_CLASS(TaskState, waiting, starting, running, stopping, paused,
 BOOST_DEFINE_ENUM_CLASS(TaskOutcome, none, succeeded, failed, stopped, limit_reached, refused,
                         device_lost, unable)
 
-// Why the engine asked an attempt to stop. gang: another member of its gang ended badly.
+// Why the engine asked an attempt to stop. gang: another member of its gang ended badly. segment: a
+// piece of it is done; it goes on from its checkpoint.
 BOOST_DEFINE_ENUM_CLASS(StopReason, none, by_tenant, paused, limit, device_lost, funds, preempted,
-                        gang, budget)
+                        gang, budget, segment)
 
 // How an attempt ended, and what it had been asked before.
 struct AttemptVerdict {
@@ -150,10 +154,11 @@ struct Task {
   std::int64_t late_steps = 0;        // taken, since it waits longer than its class promises
   Mebibytes kept;                     // of its storage, while it does not run
   Instant kept_from = Instant::never();  // not rated yet from then on; never while it runs
+  Instant not_before;                    // as it was accepted
 };
 BOOST_DESCRIBE_STRUCT(Task, (),
                       (id, tenant, spec, state, submitted_at, leases, epoch, members_up, run_time,
                        attempt_time, round_run, verdict, losses, preempted_at, failures, held,
-                       charged, late_steps, kept, kept_from))
+                       charged, late_steps, kept, kept_from, not_before))
 
 }  // namespace loam

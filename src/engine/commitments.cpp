@@ -4,20 +4,14 @@
 
 #include "base/assert.hpp"
 #include "billing/accounts.hpp"
+#include "billing/attribution.hpp"
 #include "billing/commitments.hpp"
+#include "engine/adjustment_books.hpp"
 #include "engine/decisions.hpp"
 #include "engine/queries.hpp"
 
 namespace loam::engine {
 namespace {
-
-constexpr Duration hour = Duration::hours(1);
-// After the metering of the hour's end, which comes metering_slack after it.
-constexpr Duration cover_slack = metering_slack + metering_slack;
-
-Instant hour_of(Instant instant) {
-  return Instant{instant.ms / hour.ms * hour.ms};
-}
 
 Instant covers_until(const Commitment& commitment) {
   return std::min(commitment.terms.to, commitment.ended_at);
@@ -39,7 +33,7 @@ Instant due_of(const CommitmentBook& book) {
   }
   for (const auto& [start, of] : book.hours) {
     if (!of.due) continue;
-    due = std::min(due, start + hour + cover_slack);
+    due = std::min(due, start + cover_interval + cover_slack);
     break;
   }
   return due;
@@ -60,48 +54,20 @@ Commitment& commitment_in(CommitmentBook& book, CommitmentId id) {
   return *found;
 }
 
-bool same_line(const AdjustmentLine& a, const AdjustmentLine& b) {
-  return a.key == b.key && a.card == b.card && a.month_end == b.month_end;
-}
-
-// Adds to the line of that key, or begins one.
-void add_to(std::vector<AdjustmentLine>& lines, const AdjustmentLine& line) {
-  const auto found = std::find_if(lines.begin(), lines.end(), [&](const AdjustmentLine& each) {
-    return same_line(each, line);
-  });
-  if (found == lines.end()) {
-    lines.push_back(line);
-    return;
-  }
-  found->milli_ce_ms += line.milli_ce_ms;
-  found->list += line.list;
-  found->net += line.net;
-}
-
-AdjustmentLine negative(AdjustmentLine line) {
-  line.milli_ce_ms = -line.milli_ce_ms;
-  line.list = -line.list;
-  line.net = -line.net;
-  return line;
-}
-
 AdjustmentLine fee_line(const Commitment& commitment) {
   const CommitmentTerms& terms = commitment.terms;
   const CommitmentFee& fee = next_fee(commitment);
   AdjustmentLine line;
+  line.key = billing::key_of(commitment.attribution);
   line.key.kind = InvoiceLineKind::fee;
-  line.key.project = commitment.attribution.project;
-  line.key.environment = commitment.attribution.environment;
-  line.key.model = commitment.attribution.model;
-  line.key.model_version = commitment.attribution.model_version;
   line.key.purchase_model = PurchaseModel::commitment;
   line.key.unit_price = terms.unit_price;
   line.card = terms.card;
   const Int128 hours = static_cast<Int128>(billing::hours_of_month) * terms.months;
   // Money stands for the use that it is worth.
-  const Int128 an_hour = terms.spend.is_zero()
-                             ? Int128{terms.ce.value} * hour.ms
-                             : terms.spend.units() * hour.ms * 1000 / terms.unit_price.units();
+  const Int128 an_hour = terms.spend.is_zero() ? Int128{terms.ce.value} * cover_interval.ms
+                                               : terms.spend.units() * cover_interval.ms * 1000 /
+                                                     terms.unit_price.units();
   line.milli_ce_ms = static_cast<std::int64_t>(an_hour * hours * fee.days / fee.days_of_period);
   line.list = fee.list;
   line.net = fee.net;
@@ -111,7 +77,7 @@ AdjustmentLine fee_line(const Commitment& commitment) {
 // What the hour's use and the commitments in force come to now: lines below zero.
 std::vector<AdjustmentLine> lines_of(const CommitmentBook& book, Instant start,
                                      const CoverHour& of) {
-  const billing::Period period{start, start + hour};
+  const billing::Period period{start, start + cover_interval};
   std::vector<billing::CapacityRight> rights;
   std::vector<billing::SpendRight> spends;
   for (const Commitment& commitment : book.commitments) {
@@ -133,16 +99,7 @@ std::vector<AdjustmentLine> lines_of(const CommitmentBook& book, Instant start,
   std::vector<AdjustmentLine> lines;
   for (std::size_t i = 0; i < uses.size(); ++i) {
     const Int128 amount = covered.milli_ce_ms[i];
-    if (amount == 0) continue;
-    const CoverPiece& piece = of.pieces[i];
-    AdjustmentLine line;
-    line.key = piece.key;
-    line.card = piece.card;
-    line.month_end = piece.month_end;
-    line.milli_ce_ms = static_cast<std::int64_t>(amount);
-    line.list = billing::covered_part(piece.list, amount, piece.ce, piece.length);
-    line.net = billing::covered_part(piece.net, amount, piece.ce, piece.length);
-    add_to(lines, negative(line));
+    if (amount != 0) add_to(lines, given_back(of.pieces[i], amount));
   }
   return lines;
 }
@@ -169,18 +126,10 @@ void charge_fee(Draft& draft, const Commitment& commitment) {
 
 void cover_hour(Draft& draft, TenantId tenant, const CommitmentBook& book, Instant start,
                 const CoverHour& of) {
-  UseCovered event{tenant, start, lines_of(book, start, of)};
-  for (const AdjustmentLine& line : of.given) add_to(event.lines, negative(line));
-  std::erase_if(event.lines, [](const AdjustmentLine& line) {
-    return line.milli_ce_ms == 0 && line.net.is_zero() && line.list.is_zero();
-  });
+  UseCovered event{tenant, start, change_from(of.given, lines_of(book, start, of))};
   const State& state = draft.state();
   const Currency currency = state.tenant(tenant).spec.currency;
-  Money net = Money::zero(currency), tax = net;
-  for (const AdjustmentLine& line : event.lines) {
-    net += line.net;
-    tax += billing::tax_on(state.card(line.card).terms(), line.net);
-  }
+  const auto [net, tax] = sum_of(state, event.lines, currency);
   draft.add(std::move(event));
   if (net.is_zero() && tax.is_zero()) return;
   const TransactionId id{draft.next().transaction++};
@@ -189,60 +138,18 @@ void cover_hour(Draft& draft, TenantId tenant, const CommitmentBook& book, Insta
                         : billing::charge(id, tenant, TaskId{}, net, tax, Money::zero(currency))});
 }
 
-void count_in_budgets(State& state, TenantId tenant, const AdjustmentLine& line, Instant at) {
-  Attribution who;
-  who.project = line.key.project;
-  who.environment = line.key.environment;
-  who.model = line.key.model;
-  const Money whole = line.net + billing::tax_on(state.card(line.card).terms(), line.net);
-  if (!whole.is_zero()) state.budgets.count(tenant, who, whole, at);
-}
-
 // The part of a record that lies in each hour; nothing where no commitment is in force then.
 void add_pieces(CommitmentBook& book, const UsageRecord& record, const Lease& lease,
                 const Task& task, Instant oldest) {
-  for (const billing::Period& period : billing::tiles(record.from, record.to, hour)) {
+  for (const billing::Period& period : billing::tiles(record.from, record.to, cover_interval)) {
     const bool in_force = std::any_of(
         book.commitments.begin(), book.commitments.end(), [&](const Commitment& commitment) {
           return commitment.terms.from < period.to && covers_until(commitment) > period.from;
         });
     if (!in_force || hour_of(period.from) < oldest) continue;
-    CoverPiece piece;
-    piece.lease = lease.id;
-    piece.since = lease.started_at;
-    piece.from = period.from;
-    piece.to = period.to;
-    piece.ce = record.billable_ce;
-    piece.list = record.list;
-    piece.net = record.net;
-    piece.length = record.length();
-    piece.key.kind = InvoiceLineKind::covered;
-    piece.key.project = task.spec->attribution.project;
-    piece.key.environment = task.spec->attribution.environment;
-    piece.key.model = task.spec->attribution.model;
-    piece.key.model_version = task.spec->attribution.model_version;
-    piece.key.purchase_model = PurchaseModel::commitment;
-    piece.key.tariff = record.tariff;
-    piece.key.window = record.window;
-    piece.key.unit_price = record.unit_price;
-    piece.card = record.card;
-    piece.month_end = record.month_end;
     CoverHour& of = book.hours[hour_of(period.from)];
-    of.pieces.push_back(std::move(piece));
+    of.pieces.push_back(piece_of(record, lease, task, period, PurchaseModel::commitment));
     of.due = true;
-  }
-}
-
-// What of a lease was taken back is covered no more.
-void trim_pieces(CommitmentBook& book, LeaseId lease, Instant end) {
-  for (auto at = book.hours.lower_bound(hour_of(end)); at != book.hours.end(); ++at) {
-    CoverHour& of = at->second;
-    for (CoverPiece& piece : of.pieces) {
-      if (piece.lease != lease || piece.to <= end) continue;
-      piece.to = std::max(piece.from, end);
-      of.due = true;
-    }
-    std::erase_if(of.pieces, [](const CoverPiece& piece) { return piece.to <= piece.from; });
   }
 }
 
@@ -270,7 +177,7 @@ bool settle_commitments(Draft& draft) {
   }
   for (const auto& [start, of] : book.hours) {
     if (!of.due) continue;
-    LOAM_ASSERT(start + hour + cover_slack <= draft.now());
+    LOAM_ASSERT(start + cover_interval + cover_slack <= draft.now());
     cover_hour(draft, tenant, book, start, of);
     return true;
   }
@@ -358,7 +265,7 @@ Decision decide_on(const State& state, Instant now, const CancelCommitment& aske
   return draft.done();
 }
 
-void apply_to_books(State& state, const CommitmentBought& event) {
+void apply_to_books(State& state, const CommitmentBought& event, Instant) {
   const Commitment& commitment = event.commitment;
   CommitmentBook& book = state.commitment_books[commitment.tenant];
   book.commitments.push_back(commitment);
@@ -370,12 +277,13 @@ void apply_to_books(State& state, const CommitmentCharged& event, Instant at) {
   CommitmentBook& book = state.commitment_books.at(event.tenant);
   Commitment& commitment = commitment_in(book, event.commitment);
   LOAM_ASSERT(event.fee == commitment.fees_charged);
+  add_open(state, event.tenant, event.line, event.from);
   ++commitment.fees_charged;
   count_in_budgets(state, event.tenant, event.line, at);
   set_due(state, event.tenant, book);
 }
 
-void apply_to_books(State& state, const CommitmentEnded& event) {
+void apply_to_books(State& state, const CommitmentEnded& event, Instant) {
   CommitmentBook& book = state.commitment_books.at(event.tenant);
   Commitment& commitment = commitment_in(book, event.commitment);
   commitment.ended_at = event.at;
@@ -383,11 +291,10 @@ void apply_to_books(State& state, const CommitmentEnded& event) {
   set_due(state, event.tenant, book);
 }
 
-// What costs nothing is covered no more.
-void apply_to_books(State& state, const LostWorkCredited& event) {
+void uncover(State& state, const LostWorkCredited& event) {
   const auto found = state.commitment_books.find(event.tenant);
   if (found == state.commitment_books.end()) return;
-  trim_pieces(found->second, event.lease, event.from);
+  trim_pieces(found->second.hours, event.lease, event.from);
   set_due(state, event.tenant, found->second);
 }
 
@@ -396,12 +303,11 @@ void apply_to_books(State& state, const UseCovered& event, Instant at) {
   CoverHour& of = book.hours.at(event.hour);
   of.due = false;
   for (const AdjustmentLine& line : event.lines) {
+    add_open(state, event.tenant, line, event.hour);
     add_to(of.given, line);
     count_in_budgets(state, event.tenant, line, at);
   }
-  while (!book.hours.empty() && !book.hours.begin()->second.due &&
-         book.hours.begin()->first + cover_hours_kept < event.hour)
-    book.hours.erase(book.hours.begin());
+  forget_hours(book.hours, event.hour);
   set_due(state, event.tenant, book);
 }
 
@@ -415,7 +321,7 @@ void note_use(State& state, const UsageRecord& record, const Lease& lease, const
   if (!covers || record.from == record.to) return;
   CommitmentBook& book = found->second;
   if (record.to < record.from) {
-    trim_pieces(book, lease.id, record.to);
+    trim_pieces(book.hours, lease.id, record.to);
   } else {
     add_pieces(book, record, lease, task, now - cover_hours_kept);
   }

@@ -5,7 +5,10 @@
 #include "billing/accounts.hpp"
 #include "engine/decisions.hpp"
 #include "engine/queries.hpp"
+#include "engine/reservation_terms.hpp"
 #include "engine/service_books.hpp"
+#include "engine/start_times.hpp"
+#include "schedule/segments.hpp"
 
 namespace loam::engine {
 namespace {
@@ -27,12 +30,23 @@ Instant run_limit_at(const Task& task, Instant started_at) {
   return started_at + (task.spec->limit - task.run_time);
 }
 
+// When the piece is done that it stands in; its limit ends the last.
+Instant segment_ends_at(const Task& task, Instant started_at) {
+  const TaskSpec& spec = *task.spec;
+  if (spec.segments == 1 || task.run_time >= spec.limit) return run_limit_at(task, started_at);
+  const Duration longest{(spec.limit.ms + spec.segments - 1) / spec.segments};
+  const schedule::Piece piece =
+      schedule::piece_at(schedule::cut(spec.limit, longest), task.run_time);
+  return started_at + (piece.end - task.run_time);
+}
+
+// `until`: it has to have ended by then, whatever its limit.
 AttemptStarted started_event(const Lease& lease, const Task& task, Instant started_at,
-                             bool advisory) {
+                             bool advisory, Instant until) {
   AttemptStarted event;
   event.lease = lease.id;
   event.started_at = started_at;
-  event.stop_at = run_limit_at(task, started_at);
+  event.stop_at = std::min(segment_ends_at(task, started_at), until);
   event.isolation = advisory ? Isolation::advisory : lease.isolation;
   return event;
 }
@@ -40,15 +54,18 @@ AttemptStarted started_event(const Lease& lease, const Task& task, Instant start
 constexpr const char* limit_words = "reached its time limit";
 
 AttemptVerdict verdict_on(const Lease& lease, const Ending& ending) {
+  // What ended before its segment did was not ended by that, though it was told later.
+  const bool by_itself = lease.stopping == StopReason::segment && ending.ended_at < lease.stop_at;
+  const StopReason stopping = by_itself ? StopReason::none : lease.stopping;
   const auto verdict = [&](TaskOutcome outcome, std::string reason) {
-    return AttemptVerdict{outcome, lease.stopping, ending.exit_code, std::move(reason)};
+    return AttemptVerdict{outcome, stopping, ending.exit_code, std::move(reason)};
   };
   // What was asked to stop before a node tried it is stopped, whatever the node says.
-  if (ending.end == AttemptEnd::refused && lease.stopping == StopReason::none)
+  if (ending.end == AttemptEnd::refused && stopping == StopReason::none)
     return verdict(TaskOutcome::refused, ending.reason);
-  if (ending.end == AttemptEnd::unable && lease.stopping == StopReason::none)
+  if (ending.end == AttemptEnd::unable && stopping == StopReason::none)
     return verdict(TaskOutcome::unable, ending.reason);
-  switch (lease.stopping) {
+  switch (stopping) {
     case StopReason::by_tenant:
       return verdict(TaskOutcome::stopped, "stopped by its tenant");
     case StopReason::limit:
@@ -57,6 +74,8 @@ AttemptVerdict verdict_on(const Lease& lease, const Ending& ending) {
       return verdict(TaskOutcome::stopped, "the wallet was used up");
     case StopReason::preempted:
       return verdict(TaskOutcome::stopped, "preempted");
+    case StopReason::segment:
+      return verdict(TaskOutcome::stopped, "a segment of it is done");
     case StopReason::gang:
       return verdict(TaskOutcome::stopped, "another member of its gang ended");
     case StopReason::budget:
@@ -91,15 +110,18 @@ void settle_task(Draft& draft, const Task& task, AttemptVerdict verdict, Duratio
   const bool lost =
       verdict.outcome == TaskOutcome::device_lost && verdict.stopping == StopReason::none;
   const bool preempted = verdict.stopping == StopReason::preempted;
+  const bool segment = verdict.stopping == StopReason::segment;
   const bool unable =
       verdict.outcome == TaskOutcome::unable && verdict.stopping == StopReason::none;
   if (!used_up && unable && task.failures < failures_max) {
     draft.add(TaskRequeued{task.id, RequeueCause::unable, std::move(verdict.reason)});
     return;
   }
-  if (!used_up && (preempted || (lost && task.losses < task.spec->restarts_max))) {
-    draft.add(TaskRequeued{task.id, preempted ? RequeueCause::preempted : RequeueCause::lost,
-                           std::move(verdict.reason)});
+  if (!used_up && (preempted || segment || (lost && task.losses < task.spec->restarts_max))) {
+    const RequeueCause cause = preempted ? RequeueCause::preempted
+                               : segment ? RequeueCause::segment
+                                         : RequeueCause::lost;
+    draft.add(TaskRequeued{task.id, cause, std::move(verdict.reason)});
     return;
   }
   if (!held.is_zero()) {
@@ -111,10 +133,14 @@ void settle_task(Draft& draft, const Task& task, AttemptVerdict verdict, Duratio
     draft.add(TaskPaused{task.id});
     return;
   }
-  if (used_up && (lost || paused || preempted)) {
+  if (used_up && (lost || paused || preempted || segment)) {
     verdict.outcome = TaskOutcome::limit_reached;
     verdict.reason = limit_words;
   }
+  const bool by_itself =
+      verdict.outcome != TaskOutcome::stopped && verdict.outcome != TaskOutcome::refused;
+  if (const std::string none = by_itself ? accept_next(draft, task, held) : ""; !none.empty())
+    verdict.reason += (verdict.reason.empty() ? "recurs no more: " : "; recurs no more: ") + none;
   draft.add(TaskFinished{task.id, verdict.outcome, verdict.exit_code, std::move(verdict.reason)});
 }
 
@@ -214,6 +240,7 @@ void keep_covered(Draft& draft, const Lease& lease, Money held, Money paid_from_
   const State& state = draft.state();
   const Tenant& tenant = state.tenant(lease.tenant);
   const Task& task = state.tasks.at(lease.task);
+  if (paid_by_reservation(state, task)) return;  // which keeps itself covered
   Money needed = Money::zero(tenant.spec.currency);
   for (const LeaseId id : task.leases) {
     const Lease& member = id == lease.id ? lease : state.leases.at(id);
@@ -237,10 +264,11 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
   const State& state = draft.state();
   const Task& task = state.tasks.at(ended.task);
   Lease lease = ended;
-  Money held = task.held;
+  Money held = held_for(state, task);
   if (!lease.started() && ending.started_at != Instant::never()) {
     const Instant started_at = std::clamp(ending.started_at, lease.granted_at, draft.now());
-    draft.add(started_event(lease, task, started_at, ending.advisory));
+    draft.add(
+        started_event(lease, task, started_at, ending.advisory, reserved_until(state, *task.spec)));
     lease.started_at = lease.billed_until = started_at;
   }
   Instant ended_at = std::min(ending.ended_at, draft.now());
@@ -275,7 +303,8 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
   const Duration ran = lease.started() ? ended_at - lease.started_at : Duration{0};
   const bool first_to_fail = task.verdict.outcome == TaskOutcome::none;
   settle_task(draft, task, first_to_fail ? verdict : task.verdict,
-              task.run_time + std::max(task.round_run, ran), held);
+              task.run_time + std::max(task.round_run, ran),
+              paid_by_reservation(state, task) ? task.held : held);
 }
 
 Decision decide_on(const State& state, Instant now, const ReportStarted& asked) {
@@ -285,7 +314,9 @@ Decision decide_on(const State& state, Instant now, const ReportStarted& asked) 
   draft.subject(lease->task.text());
   if (lease->started()) return draft.done();  // told twice
   const Instant started_at = std::clamp(asked.started_at, lease->granted_at, now);
-  draft.add(started_event(*lease, state.tasks.at(lease->task), started_at, asked.advisory));
+  const Task& task = state.tasks.at(lease->task);
+  draft.add(
+      started_event(*lease, task, started_at, asked.advisory, reserved_until(state, *task.spec)));
   return draft.done();
 }
 
@@ -333,18 +364,21 @@ Decision decide_on(const State& state, Instant now, const TimePassed&) {
   if (!state.marked.empty() && state.marked.begin()->first <= now)
     draft.add(NodeMarked{state.marked.begin()->second, Instant{}, "tried again"});
   if (state.timers.empty() || state.timers.begin()->first > now) {
-    if (draft.empty() && !tell_late(draft) && !settle_commitments(draft) && !close_month(draft) &&
-        !settle_kept_hours(draft) && !review_holds(draft) && !move_spot(draft) &&
-        !tell_budget(draft))
+    if (draft.empty() && !tell_late(draft) && !settle_reservations(draft) &&
+        !settle_commitments(draft) && !close_month(draft) && !settle_kept_hours(draft) &&
+        !review_holds(draft) && !move_spot(draft) && !tell_budget(draft))
       end_by_budget(draft);
     return draft.done();
   }
   Lease lease = state.leases.at(state.timers.begin()->second);
   if (lease.stopping == StopReason::none && lease.stop_at <= now) {
-    draft.add(StopRequested{lease.id, StopReason::limit});
+    const Task& task = state.tasks.at(lease.task);
+    const bool goes_on = lease.stop_at < run_limit_at(task, lease.started_at) &&
+                         lease.stop_at < reserved_until(state, *task.spec);
+    draft.add(StopRequested{lease.id, goes_on ? StopReason::segment : StopReason::limit});
     return draft.done();
   }
-  Money held = state.tasks.at(lease.task).held;
+  Money held = held_for(state, state.tasks.at(lease.task));
   const Money beyond = meter(draft, lease, held, next_due(lease) - metering_slack);
   keep_covered(draft, lease, held, beyond);
   return draft.done();

@@ -4,6 +4,7 @@
 #include "billing/accounts.hpp"
 #include "engine/decisions.hpp"
 #include "engine/queries.hpp"
+#include "engine/reservations.hpp"
 #include "engine/scheduling.hpp"
 
 namespace loam::engine {
@@ -107,6 +108,8 @@ Decision decide_on(const State& state, Instant now, const ReportDeviceHealth& as
   // Its leases are ended one after the other as time passes: at once, but each by itself.
   draft.add(
       DeviceHealthChanged{asked.device, asked.health, asked.reason, std::min(asked.seen_at, now)});
+  if (asked.health == DeviceHealth::lost)
+    leave_device(draft, asked.device, std::min(asked.seen_at, now));
   return draft.done();
 }
 
@@ -116,6 +119,7 @@ Decision decide_on(const State& state, Instant now, const DrainDevice& asked) {
   draft.subject(asked.device.text());
   if (state.device(asked.device).draining != asked.draining) {
     draft.add(DeviceDrainChanged{asked.device, asked.draining});
+    if (asked.draining) leave_device(draft, asked.device, std::nullopt);
   }
   return draft.done();
 }

@@ -7,6 +7,7 @@
 #include "billing/accounts.hpp"
 #include "engine/decisions.hpp"
 #include "engine/queries.hpp"
+#include "engine/reservations.hpp"
 #include "engine/scheduling.hpp"
 #include "engine/service_books.hpp"
 
@@ -112,6 +113,7 @@ class Carrier {
     const Tenant& tenant = state.tenant(task.tenant);
     const Duration rest = task.spec->limit - task.run_time;
     Money needed = Money::zero(tenant.spec.currency);
+    if (paid_by_reservation(state, task)) return needed;
     for (const schedule::UnitPlacement& place : places) {
       const Bought unit = bought({place});
       needed += most_it_costs(state, draft_.now(), tenant, *task.spec,
@@ -154,6 +156,15 @@ class Carrier {
     }
   }
 
+  // Of a hybrid task: where it had to, spot is tight. Sold as spot, it would be displaced by those
+  // in turn, and so on without end.
+  bool displaced_others(const Task& task) const {
+    if (task.spec->purchase_model != PurchaseModel::hybrid) return false;
+    const auto& plans = draft_.state().scheduler.plans();
+    const auto plan = plans.find(task.id);
+    return plan != plans.end() && plan->second.leaving;
+  }
+
   bool grant(const Task& task, schedule::Place places) {
     if (!on_one_node_each(places)) return false;
     const State& state = draft_.state();
@@ -168,8 +179,9 @@ class Carrier {
     }
     settle_kept(draft_, task);
     // A gang is of one model, which others can displace as a whole or not at all.
-    const PurchaseModel model =
-        model_now(state, draft_.now(), tenant, *task.spec, bought(places).ce);
+    const PurchaseModel model = displaced_others(task) ? PurchaseModel::on_demand
+                                                       : model_now(state, draft_.now(), tenant,
+                                                                   *task.spec, bought(places).ce);
     std::int64_t rank = 0;
     for (const schedule::UnitPlacement& place : places) {
       const Bought unit = bought({place});

@@ -4,8 +4,10 @@
 #include "billing/accounts.hpp"
 #include "engine/decisions.hpp"
 #include "engine/queries.hpp"
+#include "engine/reservations.hpp"
 #include "engine/scheduling.hpp"
 #include "engine/service_books.hpp"
+#include "engine/start_times.hpp"
 
 namespace loam::engine {
 namespace {
@@ -50,8 +52,12 @@ Decision decide_on(const State& state, Instant now, const SubmitTask& asked) {
   if (auto reject = validate(*asked.spec)) return Draft::rejected(std::move(*reject));
   if (auto reject = validate_queue(state, *asked.spec)) return Draft::rejected(std::move(*reject));
   const Tenant& tenant = state.tenant(asked.tenant);
+  if (auto reject = validate_reservation(state, now, tenant, *asked.spec))
+    return Draft::rejected(std::move(*reject));
   const HoldAnswer needed = hold_for(state, now, tenant, *asked.spec, Duration{0});
   if (needed.reject) return Draft::rejected(*needed.reject);
+  const StartAnswer start = start_of(state, now, tenant, *asked.spec);
+  if (start.reject) return Draft::rejected(*start.reject);
   if (tenant.spec.quota.queued && tenant.tasks_waiting >= *tenant.spec.quota.queued) {
     return Draft::rejected({RejectCode::quota_exceeded,
                             "the quota of " + tenant.spec.name + " is " +
@@ -64,7 +70,7 @@ Decision decide_on(const State& state, Instant now, const SubmitTask& asked) {
   Task task;
   task.id = TaskId{draft.next().task++};
   task.tenant = tenant.id;
-  draft.add(TaskAccepted{task.id, tenant.id, asked.spec});
+  draft.add(TaskAccepted{task.id, tenant.id, asked.spec, start.not_before});
   hold(draft, task, needed.amount);
   draft.subject(task.id.text());
   return draft.done();
@@ -128,6 +134,8 @@ Decision decide_on(const State& state, Instant now, const ResumeTask& asked) {
   if (other == task->spec->purchase_model) other.reset();
   const auto spec = other ? resold(*task->spec, *other) : task->spec;
   if (auto reject = validate(*spec)) return Draft::rejected(std::move(*reject));
+  if (auto reject = validate_reservation(state, now, tenant, *spec))
+    return Draft::rejected(std::move(*reject));
   HoldAnswer needed = hold_for(state, now, tenant, *spec, task->run_time);
   if (needed.reject) {
     // It would wait for a card that may never come.
@@ -143,8 +151,8 @@ Decision decide_on(const State& state, Instant now, const ResumeTask& asked) {
     return Draft::rejected(no_money(state, tenant, needed.amount));
   Draft draft(state, now);
   draft.subject(task->id.text());
-  hold(draft, *task, needed.amount);
   draft.add(TaskRequeued{task->id, RequeueCause::resumed, "resumed", other});
+  hold(draft, *task, needed.amount);  // of its own, where it leaves a reservation
   return draft.done();
 }
 

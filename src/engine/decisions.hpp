@@ -54,6 +54,8 @@ Decision decide_on(const State&, Instant, const AnswerBudget&);
 Decision decide_on(const State&, Instant, const BuyCommitment&);
 Decision decide_on(const State&, Instant, const CancelCommitment&);
 Decision decide_on(const State&, Instant, const SetSeller&);
+Decision decide_on(const State&, Instant, const MakeReservation&);
+Decision decide_on(const State&, Instant, const CancelReservation&);
 // By a tenant.
 Decision decide_on(const State&, Instant, const SubmitTask&);
 Decision decide_on(const State&, Instant, const StopTask&);

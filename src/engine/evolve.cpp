@@ -4,6 +4,7 @@
 
 #include "base/assert.hpp"
 #include "billing/calendar.hpp"
+#include "engine/adjustment_books.hpp"
 #include "engine/budget_books.hpp"
 #include "engine/scheduling.hpp"
 #include "engine/service_books.hpp"
@@ -267,8 +268,15 @@ void apply(State& state, const Record& record, const TransactionPosted& event) {
   note_payment(state, transaction);
   if (!transaction.task.valid()) return;
   Task& task = task_of(state, transaction.task);
+  const bool reserved = paid_by_reservation(state, task);
   for (const Posting& posting : transaction.postings) {
-    if (posting.account.kind == AccountKind::held) task.held += posting.amount;
+    if (posting.account.kind == AccountKind::held) {
+      if (reserved) {
+        count_held(state, task.spec->reservation, posting.amount, record.at);
+      } else {
+        task.held += posting.amount;
+      }
+    }
     if (posting.account.kind == AccountKind::revenue) task.charged += posting.amount;
   }
   // What leaves the wallet for good counts as spent, tax included; what is held as set aside.
@@ -288,6 +296,7 @@ void apply(State& state, const Record& record, const TaskAccepted& event) {
   task.tenant = event.tenant;
   task.spec = event.spec;
   task.submitted_at = record.at;
+  task.not_before = event.not_before;
   Tenant& tenant = tenant_of(state, event.tenant);
   task.held = task.charged = Money::zero(tenant.spec.currency);
   ++tenant.tasks_waiting;
@@ -296,7 +305,7 @@ void apply(State& state, const Record& record, const TaskAccepted& event) {
   state.scheduler.arrives(std::move(job), record.at);
   want_spot(state, task);
   note_late(state, task);
-  state.tasks.emplace(event.task, std::move(task));
+  note_reserved(state, state.tasks.emplace(event.task, std::move(task)).first->second);
   state.next.task = event.task.value + 1;
 }
 
@@ -380,6 +389,7 @@ void apply(State& state, const Record& record, const UsageRated& event) {
   Lease& lease = lease_of(state, usage.lease);
   count_month(state, usage, lease);
   note_use(state, usage, lease, task_of(state, usage.task), record.at);
+  note_reserved_use(state, usage, lease, task_of(state, usage.task));
   const Instant due = next_due(lease);
   billing::advance(lease, usage);
   set_timer(state, due, lease);
@@ -442,7 +452,9 @@ void apply(State& state, const Record& record, const TaskRequeued& event) {
       task.preempted_at.erase(task.preempted_at.begin());
   }
   task.state = TaskState::waiting;
+  note_reserved_no_more(state, task);
   if (event.purchase_model) task.spec = resold(*task.spec, *event.purchase_model);
+  note_reserved(state, task);
   want_spot(state, task);
   ++tenant_of(state, task.tenant).tasks_waiting;
   come_back(state, task, event.cause, record.at);
@@ -513,6 +525,7 @@ void apply(State& state, const Record& record, const TaskFinished& event) {
       event.outcome == TaskOutcome::succeeded || event.outcome == TaskOutcome::failed;
   leave_scheduler(state, task, record.at, completed);
   end_keeping(state, task);
+  note_reserved_no_more(state, task);
   state.tasks.erase(event.task);
 }
 
@@ -525,27 +538,12 @@ void apply(State& state, const Record&, const InvoiceIssued& event) {
                                       Money::zero(event.invoice.currency)};
 }
 
-// Onto the tenant's next invoice.
-void add_open(State& state, TenantId tenant, const AdjustmentLine& line, Instant at) {
-  state.open_charges[tenant].add(line, state.card(line.card).terms().taxes, at);
-  set_invoice_due(state, tenant);
+// What has books of its own: commitments, reservations, storage and network, tokens.
+template <class OfBooks>
+requires requires(State& state, const OfBooks& event) {
+  apply_to_books(state, event, Instant{});
 }
-
-void apply(State& state, const Record&, const CommitmentBought& event) {
-  apply_to_books(state, event);
-}
-
-void apply(State& state, const Record& record, const CommitmentCharged& event) {
-  add_open(state, event.tenant, event.line, event.from);
-  apply_to_books(state, event, record.at);
-}
-
-void apply(State& state, const Record&, const CommitmentEnded& event) {
-  apply_to_books(state, event);
-}
-
-void apply(State& state, const Record& record, const UseCovered& event) {
-  for (const AdjustmentLine& line : event.lines) add_open(state, event.tenant, line, event.hour);
+void apply(State& state, const Record& record, const OfBooks& event) {
   apply_to_books(state, event, record.at);
 }
 
@@ -560,15 +558,7 @@ void apply(State& state, const Record&, const ShortfallCredited& event) {
 void apply(State& state, const Record&, const LostWorkCredited& event) {
   lease_of(state, event.lease).credited -= event.line.net;
   add_open(state, event.tenant, event.line, event.from);
-  apply_to_books(state, event);
-}
-
-void apply(State& state, const Record& record, const ServicesUsed& event) {
-  apply_to_books(state, event, record.at);
-}
-
-void apply(State& state, const Record& record, const TokensUsed& event) {
-  apply_to_books(state, event, record.at);
+  uncover(state, event);
 }
 
 void apply(State& state, const Record& record, const RequestRecorded& event) {

@@ -6,7 +6,9 @@
 #include "base/assert.hpp"
 #include "billing/quotes.hpp"
 #include "engine/decide.hpp"
+#include "engine/reservations.hpp"
 #include "engine/scheduling.hpp"
+#include "engine/start_times.hpp"
 #include "engine/terms.hpp"
 
 namespace loam::engine {
@@ -93,6 +95,18 @@ Money available(const State& state, TenantId tenant) {
 
 namespace {
 
+// The reservation in force that keeps what would hold it, were that free for all; nothing: there is
+// no room at all.
+std::optional<ReservationId> holder_of(const State& state, const schedule::Ask& ask) {
+  if (state.scheduler.reservations().empty()) return std::nullopt;
+  const auto place = schedule::PoolRoom(state.pool, state.kinds).find(ask, 0);
+  if (!place) return std::nullopt;
+  for (const auto& [id, reservation] : state.scheduler.reservations()) {
+    if (reservation.from <= state.now && schedule::touch(*place, reservation.place)) return id;
+  }
+  return std::nullopt;
+}
+
 WaitReason reason_of(const State& state, const Task& task, const schedule::Wait& wait) {
   using schedule::WaitCode;
   WaitReason reason{schedule::code_text(wait), schedule::to_text(wait), wait.other};
@@ -100,7 +114,12 @@ WaitReason reason_of(const State& state, const Task& task, const schedule::Wait&
   const schedule::Ask& ask = state.scheduler.standing(task.id).job.ask;
   switch (wait.code) {
     case WaitCode::no_room:
-      reason.words = room_words(state, ask.demand);
+      if (const auto held = holder_of(state, ask)) {
+        reason.code = "held_by_reservation(" + held->text() + ")";
+        reason.words = "what is free is reserved, as " + held->text();
+      } else {
+        reason.words = room_words(state, ask.demand);
+      }
       break;
     case WaitCode::never_fits:
       reason.code = kinds_for(state, ask.demand).empty() ? "no_device" : "no_room";
@@ -177,17 +196,25 @@ WaitReason why_waits(const State& state, const Task& task) {
 
 namespace {
 
+// Nobody knows before what a program will hold and move.
+std::string services_words(const ServiceRates& rates) {
+  std::string words;
+  if (rates.storage) words += "; storage " + to_text(*rates.storage) + " a GiB-hour held";
+  if (rates.network) words += "; network " + to_text(*rates.network) + " a GiB moved";
+  return words.empty() ? words : words + ", on top";
+}
+
 // What it costs, by the code that bills it.
-std::optional<Reject> put_price(const State& state, Instant now, const Tenant& tenant,
-                                const TaskSpec& spec, Duration expected, MilliCe of_member,
-                                Quote& quote) {
+std::optional<Reject> put_price(const State& state, Instant now, Instant start,
+                                const Tenant& tenant, const TaskSpec& spec, Duration expected,
+                                MilliCe of_member, Quote& quote) {
   const billing::PriceTable& table = *state.rates.at(tenant.spec.currency, now);
   billing::QuoteRequest request;
   request.terms =
       billing::terms_of(spec, model_now(state, now, tenant, spec, quote.ce), quote.isolation);
   request.ce = of_member;
   request.members = spec.gang;
-  request.start = now;
+  request.start = start;
   request.expected = std::clamp(expected, Duration{1}, spec.limit);
   request.longest = spec.limit + spec.grace + hold_margin;
   const billing::Payer payer = payer_of(tenant);
@@ -205,7 +232,7 @@ std::optional<Reject> put_price(const State& state, Instant now, const Tenant& t
   quote.best = priced->best;
   quote.worst = priced->worst;
   quote.tax_parts_per_million = billing::tax_rate(table.terms());
-  quote.rule = priced->rule;
+  quote.rule = priced->rule + services_words(table.terms().services);
   if (spec.purchase_model == PurchaseModel::hybrid) {
     const bool critical = spec.role == GroupRole::critical;
     const bool spot = request.terms.purchase_model == PurchaseModel::spot;
@@ -233,6 +260,64 @@ std::string beyond_means_words(const State& state, const Tenant& tenant, Money n
          " available";
 }
 
+namespace {
+
+// One on a reservation starts with that at the earliest.
+Instant begin_of(const State& state, const TaskSpec& spec, Instant at) {
+  const Reservation* on = find_reservation(state, spec.reservation);
+  return on == nullptr ? at : std::max(at, on->order.from);
+}
+
+std::string start_words(const TaskSpec& spec) {
+  if (spec.reservation.valid()) return spec.reservation.text() + ", which begins at";
+  return spec.recurrence.empty() ? "the cheapest hours before its deadline, from"
+                                 : "the next time that it is due,";
+}
+
+// Whether all that is free now is reserved for a time before it would have ended.
+bool on_reserved(const State& state, Instant now, const DemandAnswer& wanted,
+                 const TaskSpec& spec) {
+  if (state.scheduler.reservations().empty()) return false;
+  schedule::PoolRoom room(state.pool, state.kinds);
+  for (const auto& [id, reservation] : state.scheduler.reservations()) {
+    const bool yields = spec.purchase_model == PurchaseModel::spot && reservation.from > now;
+    if (!yields && reservation.from < now + spec.limit && reservation.to > now)
+      room.take(reservation.place);
+  }
+  return !room.find({wanted.demand, spec.gang}, 0);
+}
+
+// Whether it starts now, or what it waits for. `fits`: there is room in the pool.
+void put_start(const State& state, Instant now, Instant begins, const TaskSpec& spec,
+               const DemandAnswer& wanted, const schedule::Placement& slice, bool fits,
+               const Tenant& tenant, Quote& quote) {
+  const bool pays = quote.at_most <= available(state, tenant.id);
+  const auto shortfall =
+      state.scheduler.quotas().check(tenant.id, amounts_on(spec, wanted.demand, slice), spec.limit);
+  // Whoever waits in its queue may be tried before.
+  const std::size_t waiting = waiting_beside(state, spec, now);
+  if (!pays) {
+    quote.waits_for = "money: it " + beyond_means_words(state, tenant, quote.at_most);
+  } else if (shortfall) {
+    quote.waits_for = "the quota of " + tenant.spec.name + ": it " + schedule::to_text(*shortfall);
+  } else if (begins > now) {
+    quote.room_by = begins;
+    quote.waits_for = start_words(spec) + " " + to_text(begins);
+  } else if (!fits && !spec.reservation.valid()) {
+    quote.waits_for = room_words(state, wanted.demand);
+    quote.room_by = room_by(state, now, {wanted.demand, spec.gang});
+  } else if (waiting > 0 && !spec.reservation.valid()) {
+    quote.waits_for = std::to_string(waiting) + (waiting == 1 ? " task waits" : " tasks wait") +
+                      " before it in its queue";
+  } else if (!spec.reservation.valid() && on_reserved(state, now, wanted, spec)) {
+    quote.waits_for = "what is free is reserved before it would end";
+  } else {
+    quote.starts_now = true;
+  }
+}
+
+}  // namespace
+
 QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const TaskSpec& spec,
                   std::optional<Duration> expected) {
   if (!tenant_id.valid() || tenant_id.value > state.tenants.size()) {
@@ -243,6 +328,7 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
   if (auto reject = validate(spec)) return {{}, reject};
   if (auto reject = validate_queue(state, spec)) return {{}, reject};
   const Tenant& tenant = state.tenant(tenant_id);
+  if (auto reject = validate_reservation(state, now, tenant, spec)) return {{}, std::move(reject)};
   const HoldAnswer hold = hold_for(state, now, tenant, spec, Duration{0});
   if (hold.reject) return {{}, hold.reject};
 
@@ -272,33 +358,19 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
   quote.ce_per_gibibyte = card.ce_per_gibibyte;
   quote.isolation =
       isolation_of(device != nullptr ? state.node(device->node) : Node{}, slice.share);
-  if (auto reject =
-          put_price(state, now, tenant, spec, expected.value_or(spec.limit), of_member, quote))
+  const StartAnswer start = start_of(state, now, tenant, spec);
+  if (start.reject) return {{}, start.reject};
+  const Instant begins = begin_of(state, spec, std::max(now, start.not_before));
+  if (auto reject = put_price(state, now, begins, tenant, spec, expected.value_or(spec.limit),
+                              of_member, quote))
     return {{}, std::move(reject)};
   quote.at_most = hold.amount;
   quote.limit = spec.limit;
   quote.purchase_model = spec.purchase_model;
   quote.tariff = spec.tariff;
   quote.service_class = spec.service_class;
-  // Whoever waits in its queue may be tried before.
-  const std::size_t waiting = waiting_beside(state, spec, now);
-  const bool first = waiting == 0;
-  const Money funds = available(state, tenant_id);
-  const bool pays = hold.amount <= funds;
-  const auto shortfall = state.scheduler.quotas().check(
-      tenant_id, amounts_on(spec, demand, now_at ? slice : fits.front().needs), spec.limit);
-  quote.starts_now = now_at.has_value() && first && !shortfall && pays;
-  if (!pays) {
-    quote.waits_for = "money: it " + beyond_means_words(state, tenant, hold.amount);
-  } else if (shortfall) {
-    quote.waits_for = "the quota of " + tenant.spec.name + ": it " + schedule::to_text(*shortfall);
-  } else if (!now_at) {
-    quote.waits_for = room_words(state, demand);
-    quote.room_by = room_by(state, now, {demand, spec.gang});
-  } else if (!first) {
-    quote.waits_for = std::to_string(waiting) + (waiting == 1 ? " task waits" : " tasks wait") +
-                      " before it in its queue";
-  }
+  put_start(state, now, begins, spec, wanted, now_at ? slice : fits.front().needs,
+            now_at.has_value(), tenant, quote);
   return {quote, {}};
 }
 

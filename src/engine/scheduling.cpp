@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/assert.hpp"
+#include "engine/reservations.hpp"
 
 namespace loam::engine {
 namespace {
@@ -431,7 +432,7 @@ void want_spot_no_more(State& state, TaskId id) {
 
 void note_late(State& state, const Task& task) {
   forget_late(state, task.id);
-  if (task.state != TaskState::waiting) return;
+  if (task.state != TaskState::waiting || task.spec->reservation.valid()) return;
   const ServiceClass* promised = class_named(state.settings, task.spec->service_class);
   if (promised == nullptr || !promised->wait) return;
   const auto step = static_cast<std::size_t>(task.late_steps);  // the first is the alarm
@@ -505,7 +506,10 @@ schedule::Job job_of(const State& state, const Task& task, Instant arrival) {
   job.level = known == nullptr ? 0 : known->level;
   job.preemptible = spec.purchase_model == PurchaseModel::spot;
   if (job.preemptible) job.level -= schedule::spot_levels_below;
-  job.arrival = arrival;
+  job.reservation = spec.reservation;
+  job.until = reserved_until(state, spec);
+  job.arrival = std::max(arrival, task.not_before);
+  if (task.not_before > arrival) job.due = task.not_before;
   job.limit = Duration{std::max<std::int64_t>(1, (spec.limit - task.run_time).ms)};
   job.ask.demand = demand_of(state, spec).demand;
   job.ask.count = spec.gang;
@@ -524,6 +528,7 @@ void note_sold_as(State& state, const Task& task) {
 std::shared_ptr<const TaskSpec> resold(const TaskSpec& spec, PurchaseModel model) {
   TaskSpec other = spec;
   other.purchase_model = model;
+  if (model != PurchaseModel::reservation) other.reservation = {};
   if (model != PurchaseModel::hybrid) other.role = GroupRole::auxiliary;
   return std::make_shared<const TaskSpec>(std::move(other));
 }

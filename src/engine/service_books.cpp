@@ -4,7 +4,9 @@
 
 #include "base/assert.hpp"
 #include "billing/accounts.hpp"
+#include "billing/attribution.hpp"
 #include "billing/rater.hpp"
+#include "engine/adjustment_books.hpp"
 
 namespace loam::engine {
 namespace {
@@ -42,11 +44,8 @@ billing::Usage usage_of(const ServicesUsed& event, const Task& task) {
 AdjustmentLine line_of(const State& state, const billing::Charge& charge, const Task& task) {
   AdjustmentLine line;
   const bool storage = charge.meter == billing::Meter::storage;
+  line.key = billing::key_of(task.spec->attribution);
   line.key.kind = storage ? InvoiceLineKind::storage : InvoiceLineKind::network;
-  line.key.project = task.spec->attribution.project;
-  line.key.environment = task.spec->attribution.environment;
-  line.key.model = task.spec->attribution.model;
-  line.key.model_version = task.spec->attribution.model_version;
   line.key.unit_price = charge.unit_price;
   line.card = charge.card;
   line.milli_ce_ms = static_cast<std::int64_t>(charge.quantity);
@@ -64,18 +63,13 @@ void record(Draft& draft, const Task& task, ServicesUsed event) {
   const billing::Rater rater(state.rates, payer_of(tenant));
   if (state.rates.at(tenant.spec.currency, event.from) != nullptr)
     LOAM_ASSERT(rater.rate_services(usage_of(event, task), charges).ok());
-  Money net = Money::zero(tenant.spec.currency);
-  Money tax = net;
-  for (const billing::Charge& charge : charges) {
-    AdjustmentLine line = line_of(state, charge, task);
-    net += line.net;
-    tax += billing::tax_on(state.card(line.card).terms(), line.net);
-    event.lines.push_back(std::move(line));
-  }
+  for (const billing::Charge& charge : charges) event.lines.push_back(line_of(state, charge, task));
+  const LineSum sum = sum_of(state, event.lines, tenant.spec.currency);
   draft.add(std::move(event));
-  if ((net + tax).is_zero()) return;
-  Transaction charge = billing::charge(TransactionId{draft.next().transaction++}, task.tenant,
-                                       task.id, net, tax, Money::zero(net.currency()));
+  if (sum.whole().is_zero()) return;
+  Transaction charge =
+      billing::charge(TransactionId{draft.next().transaction++}, task.tenant, task.id, sum.net,
+                      sum.tax, Money::zero(tenant.spec.currency));
   charge.note = "storage and network";
   draft.add(TransactionPosted{std::move(charge)});
 }
@@ -165,11 +159,8 @@ void apply_to_books(State& state, const ServicesUsed& event, Instant at) {
     begin_keeping(state, task, event.to);
   }
   for (const AdjustmentLine& line : event.lines) {
-    const PriceTerms& terms = state.card(line.card).terms();
-    state.open_charges[event.tenant].add(line, terms.taxes, event.from);
-    set_invoice_due(state, event.tenant);
-    const Money whole = line.net + billing::tax_on(terms, line.net);
-    if (!whole.is_zero()) state.budgets.count(event.tenant, task.spec->attribution, whole, at);
+    add_open(state, event.tenant, line, event.from);
+    count_in_budgets(state, event.tenant, line, at);
   }
 }
 

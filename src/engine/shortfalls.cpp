@@ -4,6 +4,7 @@
 
 #include "base/assert.hpp"
 #include "billing/accounts.hpp"
+#include "billing/attribution.hpp"
 #include "engine/decisions.hpp"
 
 namespace loam::engine {
@@ -46,13 +47,9 @@ Money price_of(const State& state, const Lease& lease, const Task& task, Instant
 
 AdjustmentLine credit_line(const State& state, const Lease& lease, const Task& task, Money credit,
                            Instant at) {
-  const Attribution& who = task.spec->attribution;
   AdjustmentLine line;
+  line.key = billing::key_of(task.spec->attribution);
   line.key.kind = InvoiceLineKind::credit;
-  line.key.project = who.project;
-  line.key.environment = who.environment;
-  line.key.model = who.model;
-  line.key.model_version = who.model_version;
   line.key.purchase_model = lease.purchase_model;
   line.key.tariff = task.spec->tariff;
   line.key.unit_price = Money::zero(credit.currency());

@@ -19,6 +19,19 @@ Int128 number_of(const std::string& text) {
   return money->units();
 }
 
+std::vector<CoverHourImage> images_of(const CoverHours& hours) {
+  std::vector<CoverHourImage> images;
+  for (const auto& [start, hour] : hours)
+    images.push_back({start, hour.pieces, hour.given, hour.due});
+  return images;
+}
+CoverHours hours_of(std::vector<CoverHourImage> images) {
+  CoverHours hours;
+  for (CoverHourImage& hour : images)
+    hours[hour.start] = {std::move(hour.pieces), std::move(hour.given), hour.due};
+  return hours;
+}
+
 void save_money(const State& state, StateImage& image) {
   for (const auto& table : state.rates.all()) image.rate_cards.push_back(table->card());
   for (const auto& [tenant, counters] : state.tiers) {
@@ -51,13 +64,10 @@ void save_money(const State& state, StateImage& image) {
   for (const auto& [currency, after] : state.reviews) image.reviews.push_back({currency, after});
   image.budgets = state.budgets.images();
   image.spent = state.budgets.spent().images();
-  for (const auto& [tenant, book] : state.commitment_books) {
-    CommitmentBookImage& of = image.commitments.emplace_back();
-    of.tenant = tenant;
-    of.commitments = book.commitments;
-    for (const auto& [start, hour] : book.hours)
-      of.hours.push_back({start, hour.pieces, hour.given, hour.due});
-  }
+  for (const auto& [tenant, book] : state.commitment_books)
+    image.commitments.push_back({tenant, book.commitments, images_of(book.hours)});
+  for (const auto& [id, book] : state.reservations)
+    image.reservations.push_back({book.reservation, images_of(book.hours)});
   for (const auto& [budget, task] : state.ending) image.ending.push_back({budget, task});
   for (const auto& [tenant, use] : state.month_uses)
     image.month_uses.push_back({tenant, use.until, text_of(use.milli_ce_ms)});
@@ -105,8 +115,12 @@ void restore_money(State& state, StateImage& image) {
   for (CommitmentBookImage& of : image.commitments) {
     CommitmentBook& book = state.commitment_books[of.tenant];
     book.commitments = std::move(of.commitments);
-    for (CoverHourImage& hour : of.hours)
-      book.hours[hour.start] = {std::move(hour.pieces), std::move(hour.given), hour.due};
+    book.hours = hours_of(std::move(of.hours));
+  }
+  for (ReservationBookImage& of : image.reservations) {
+    ReservationBook& book = state.reservations[of.reservation.id];
+    book.reservation = std::move(of.reservation);
+    book.hours = hours_of(std::move(of.hours));
   }
   index_dues(state);
   index_months(state);
@@ -135,6 +149,7 @@ StateImage image_of(const State& state) {
   image.next_invoice = static_cast<std::int64_t>(state.next.invoice);
   image.next_credit_note = static_cast<std::int64_t>(state.next.credit_note);
   image.next_commitment = static_cast<std::int64_t>(state.next.commitment);
+  image.next_reservation = static_cast<std::int64_t>(state.next.reservation);
   image.nodes = state.nodes;
   image.devices = state.devices;
   image.tenants = state.tenants;
@@ -165,6 +180,7 @@ State state_of(StateImage image) {
   state.next.invoice = static_cast<std::uint64_t>(image.next_invoice);
   state.next.credit_note = static_cast<std::uint64_t>(image.next_credit_note);
   state.next.commitment = static_cast<std::uint64_t>(image.next_commitment);
+  state.next.reservation = static_cast<std::uint64_t>(image.next_reservation);
   state.nodes = std::move(image.nodes);
   state.devices = std::move(image.devices);
   state.tenants = std::move(image.tenants);
@@ -206,6 +222,7 @@ State state_of(StateImage image) {
     if (kept_from != Instant::never()) begin_keeping(state, restored, kept_from);
   }
   state.scheduler.restore(std::move(image.scheduler));
+  index_reservations(state);
   count_late(state);
   for (RequestImage& request : image.requests) {
     const std::pair key{request.scope, request.key};

@@ -96,6 +96,12 @@ struct CommitmentBookImage {
 };
 BOOST_DESCRIBE_STRUCT(CommitmentBookImage, (), (tenant, commitments, hours))
 
+struct ReservationBookImage {
+  Reservation reservation;
+  std::vector<CoverHourImage> hours;
+};
+BOOST_DESCRIBE_STRUCT(ReservationBookImage, (), (reservation, hours))
+
 struct TokenSourceImage {
   std::string source;
   std::int64_t sequence = 0;
@@ -119,6 +125,7 @@ struct StateImage {
   std::int64_t next_invoice = 1;
   std::int64_t next_credit_note = 1;
   std::int64_t next_commitment = 1;
+  std::int64_t next_reservation = 1;
   std::vector<Node> nodes;
   std::vector<Device> devices;
   std::vector<Tenant> tenants;
@@ -143,13 +150,15 @@ struct StateImage {
   std::vector<TokenSourceImage> token_sources;
   std::vector<MonthUseImage> month_uses;
   Seller seller;
+  std::vector<ReservationBookImage> reservations;
 };
 BOOST_DESCRIBE_STRUCT(StateImage, (),
                       (sequence, now, next_task, next_lease, next_usage, next_transaction,
-                       next_invoice, next_credit_note, next_commitment, nodes, devices, tenants,
-                       tasks, leases, rate_cards, balances, open_charges, tiers, invoices, payments,
-                       spot, reviews, budgets, spent, commitments, ending, spot_waiting, requests,
-                       settings, scheduler, token_sources, month_uses, seller))
+                       next_invoice, next_credit_note, next_commitment, next_reservation, nodes,
+                       devices, tenants, tasks, leases, rate_cards, balances, open_charges, tiers,
+                       invoices, payments, spot, reviews, budgets, spent, commitments, ending,
+                       spot_waiting, requests, settings, scheduler, token_sources, month_uses,
+                       seller, reservations))
 
 // O(size of the state); the pause of a snapshot.
 StateImage image_of(const State& state);
@@ -163,7 +172,7 @@ Result<void> check_card(const RateCard& card);
 Result<void> check_cards(const StateImage& image);
 
 // The text a snapshot is stored as; versioned like events.
-inline constexpr int snapshot_version = 7;
+inline constexpr int snapshot_version = 8;
 std::string encode(const StateImage& image);
 Result<StateImage> decode_image(std::string_view text, int version);
 

@@ -16,6 +16,7 @@
 #include "domain/event.hpp"
 #include "engine/commitments.hpp"
 #include "engine/months.hpp"
+#include "engine/reservations.hpp"
 #include "schedule/pool_room.hpp"
 #include "schedule/scheduler.hpp"
 
@@ -30,6 +31,7 @@ struct NextIds {
   std::uint64_t invoice = 1;
   std::uint64_t credit_note = 1;
   std::uint64_t commitment = 1;
+  std::uint64_t reservation = 1;
 
   friend bool operator==(const NextIds&, const NextIds&) = default;
 };
@@ -97,6 +99,7 @@ class State {
   std::map<TransactionId, Payment> payments;
   billing::BudgetBook budgets;
   std::map<TenantId, CommitmentBook> commitment_books;
+  std::map<ReservationId, ReservationBook> reservations;  // long after they ended, not for ever
   std::map<TenantId, MonthUse> month_uses;
   std::map<std::string, std::int64_t> token_sources;  // the last sequence of each
   std::map<Currency, TaskId> reviews;  // holds to be reviewed, from after this task on
@@ -127,6 +130,7 @@ class State {
   std::set<std::pair<Instant, TaskId>> kept_hours;  // when the storage of one is charged next
   std::set<DeviceId> lost_in_use;                   // lost devices whose leases are not ended yet
   CommitmentDues commitment_dues;
+  ReservationDues reservation_dues;
   std::map<std::string, billing::Zone> zones;           // of tenants' months, by name
   std::set<std::pair<Instant, TenantId>> invoice_dues;  // of monthly tenants with open charges
   std::map<TenantId, Instant> invoice_due_of;           // likewise

@@ -169,12 +169,11 @@ Bought bought(const std::vector<schedule::UnitPlacement>& places) {
 }
 
 Duration longest_grace(const TaskSpec& spec) {
-  constexpr Duration spot_notice = Duration::minutes(2);
   // An auxiliary one of a hybrid group may run on spot.
   const bool spot =
       spec.purchase_model == PurchaseModel::spot ||
       (spec.purchase_model == PurchaseModel::hybrid && spec.role == GroupRole::auxiliary);
-  return spot ? std::max(spec.grace, spot_notice) : spec.grace;
+  return spot ? std::max(spec.grace, schedule::spot_notice) : spec.grace;
 }
 
 Duration grace_of(const Task& task, StopReason reason) {
@@ -428,6 +427,8 @@ HoldAnswer hold_for(const State& state, Instant now, const Tenant& tenant, const
     billable = std::max(billable, billing::billable_ce(fit.needs.ce * devices,
                                                        fit.needs.memory * devices, table->card()));
   }
+  // What runs on a reservation is paid from what was set aside for that.
+  if (spec.reservation.valid()) return {Money::zero(tenant.spec.currency), std::nullopt};
   const Duration rest{std::max<std::int64_t>(0, spec.limit.ms - run_time.ms)};
   const Money of_one = most_it_costs(state, now, tenant, spec, billable, rest);
   const Money amount = of_one.times_ratio(spec.gang, 1, Rounding::up);

@@ -5,6 +5,7 @@
 #include "base/assert.hpp"
 #include "billing/accounts.hpp"
 #include "billing/token_rating.hpp"
+#include "engine/adjustment_books.hpp"
 #include "engine/decisions.hpp"
 
 namespace loam::engine {
@@ -50,21 +51,6 @@ std::optional<Reject> fault_of(const State& state, const TokenUse& use) {
   return std::nullopt;
 }
 
-struct Sum {
-  Money net;
-  Money tax;
-};
-
-Sum sum_of(const State& state, const std::vector<AdjustmentLine>& lines) {
-  const Money zero = Money::zero(lines.front().net.currency());
-  Sum sum{zero, zero};
-  for (const AdjustmentLine& line : lines) {
-    sum.net += line.net;
-    sum.tax += billing::tax_on(state.card(line.card).terms(), line.net);
-  }
-  return sum;
-}
-
 // Charges the caller and credits the owner, each in one transaction that sums to zero.
 void post(Draft& draft, const TokensUsed& event) {
   const State& state = draft.state();
@@ -72,8 +58,8 @@ void post(Draft& draft, const TokensUsed& event) {
     return std::string(whose) + " of " + event.use.model;
   };
   if (!event.charged.empty()) {
-    const Sum sum = sum_of(state, event.charged);
-    if (!(sum.net + sum.tax).is_zero()) {
+    const LineSum sum = sum_of(state, event.charged, event.charged.front().net.currency());
+    if (!sum.whole().is_zero()) {
       Transaction charge =
           billing::charge(TransactionId{draft.next().transaction++}, event.use.caller, TaskId{},
                           sum.net, sum.tax, Money::zero(sum.net.currency()));
@@ -82,7 +68,7 @@ void post(Draft& draft, const TokensUsed& event) {
     }
   }
   if (!event.earned.empty()) {
-    const Sum sum = sum_of(state, event.earned);
+    const LineSum sum = sum_of(state, event.earned, event.earned.front().net.currency());
     Transaction credit = billing::refund(TransactionId{draft.next().transaction++}, event.use.owner,
                                          TaskId{}, -sum.net, -sum.tax);
     credit.note = note("others' tokens");
@@ -148,21 +134,11 @@ void apply_to_books(State& state, const TokensUsed& event, Instant at) {
   LOAM_ASSERT(event.sequence >= last);
   last = event.sequence;
   for (const AdjustmentLine& line : event.charged) {
-    const PriceTerms& terms = state.card(line.card).terms();
-    state.open_charges[event.use.caller].add(line, terms.taxes, event.use.from);
-    set_invoice_due(state, event.use.caller);
-    Attribution who;
-    who.project = line.key.project;
-    who.environment = line.key.environment;
-    who.model = line.key.model;
-    const Money whole = line.net + billing::tax_on(terms, line.net);
-    if (!whole.is_zero()) state.budgets.count(event.use.caller, who, whole, at);
+    add_open(state, event.use.caller, line, event.use.from);
+    count_in_budgets(state, event.use.caller, line, at);
   }
-  for (const AdjustmentLine& line : event.earned) {
-    state.open_charges[event.use.owner].add(line, state.card(line.card).terms().taxes,
-                                            event.use.from);
-    set_invoice_due(state, event.use.owner);
-  }
+  for (const AdjustmentLine& line : event.earned)
+    add_open(state, event.use.owner, line, event.use.from);
 }
 
 }  // namespace loam::engine

@@ -126,13 +126,22 @@ std::optional<Reject> validate_not_yet(const TaskSpec& spec) {
   if (!spec.image.empty())
     return not_yet("image", "leave it out: the task sees the node's own files");
   if (!spec.secrets.empty()) return not_yet("secrets", "mount a file that holds the secret");
-  if (spec.deadline) return not_yet("deadline", "leave it out");
-  if (!spec.recurrence.empty()) return not_yet("recurrence", "submit the task when it is due");
-  if (spec.segments != 1) return not_yet("segments", "leave it out");
-  if (spec.purchase_model == PurchaseModel::reservation) {
-    return not_yet(
-        std::string("purchase_model: ") + boost::describe::enum_to_string(spec.purchase_model, "?"),
-        "use on_demand, commitment, spot or hybrid");
+  if (spec.deadline && !spec.recurrence.empty()) {
+    return bad("a task that recurs has no deadline of its own",
+               "leave out the deadline, or the recurrence");
+  }
+  if (spec.reservation.valid() && !spec.recurrence.empty()) {
+    return bad("a task that recurs would outlive its reservation",
+               "leave out the reservation, or the recurrence");
+  }
+  const bool reserved = spec.purchase_model == PurchaseModel::reservation;
+  if (reserved && !spec.reservation.valid()) {
+    return bad("a task of the purchase model 'reservation' names the one that it runs on",
+               "make one (loam reservation make), then use --reservation rsv-1");
+  }
+  if (!reserved && spec.reservation.valid()) {
+    return bad("a task on " + spec.reservation.text() + " is bought as 'reservation'",
+               "leave out the purchase model, or the reservation");
   }
   if (!is_name(spec.service_class)) {
     return bad("the service class '" + spec.service_class + "' is not a name",
@@ -222,6 +231,12 @@ std::optional<Reject> validate(const TaskSpec& spec) {
   if (!spec.request.device.empty() && spec.gang > 1) {
     return bad("one device is named for a gang of " + std::to_string(spec.gang),
                "leave the device out");
+  }
+  constexpr Duration segment_min = Duration::minutes(1);
+  if (spec.segments < 1 || (spec.segments > 1 && spec.limit.ms / spec.segments < segment_min.ms)) {
+    return bad(
+        std::to_string(spec.segments) + " segments of " + to_text(spec.limit) + " are out of range",
+        "use 1, or so many that each has " + to_text(segment_min) + " at least");
   }
   if (spec.grace.ms < 0 || spec.grace > grace_max) {
     return bad("a grace period of " + to_text(spec.grace) + " is out of range",

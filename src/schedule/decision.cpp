@@ -20,6 +20,8 @@ const char* name_of(WaitCode code) noexcept {
       return "barred_environment";
     case WaitCode::backing_off:
       return "backing_off";
+    case WaitCode::not_due:
+      return "not_due";
     case WaitCode::victims_leaving:
       return "victims_leaving";
     case WaitCode::no_reservation:
@@ -57,10 +59,12 @@ std::string to_text(const Wait& wait) {
       return "its environment may not use this queue's devices";
     case WaitCode::backing_off:
       return "its last start failed; it is tried again at " + to_text(wait.at);
+    case WaitCode::not_due:
+      return "it is to start at " + to_text(wait.at);
     case WaitCode::victims_leaving:
       return "its place is being cleared";
     case WaitCode::no_reservation:
-      return "its reservation " + wait.reservation.text() + " is not open, or is full";
+      return "its reservation " + wait.reservation.text() + " has not begun, is over, or is full";
     case WaitCode::never_fits:
       return "no device in the pool could hold it even if it were empty";
     case WaitCode::funds:

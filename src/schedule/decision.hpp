@@ -58,6 +58,7 @@ enum class WaitCode : std::uint8_t {
   held_by_reservation,  // what is free is locked for a reservation
   barred_environment,   // its environment may not use this pool
   backing_off,          // its last start failed; tried again at `at`
+  not_due,              // it is to start at `at`, and not before
   victims_leaving,      // its place is being cleared
   no_reservation,       // the reservation it runs on has not begun, has ended, or is full
   never_fits,           // no device in the pool could hold it

@@ -84,6 +84,7 @@ void Scheduler::note_running(const Standing& standing) {
   by_level_[job.level].insert(job.id);
   by_tenant_[job.tenant].insert(job.id);
   if (standing.stopping) stopping_.insert(job.id);
+  if (job.preemptible) preemptible_.insert(job.id);
   held_milli_[job.queue] += job.milli;
 }
 
@@ -99,6 +100,7 @@ void Scheduler::forget_running(const Standing& standing) {
   drop(by_level_, job.level);
   drop(by_tenant_, job.tenant);
   stopping_.erase(job.id);
+  preemptible_.erase(job.id);
   held_milli_[job.queue] -= job.milli;
 }
 
@@ -168,6 +170,7 @@ void Scheduler::arrives(Job job, Instant now) {
   Standing standing;
   standing.job = std::move(job);
   standing.since = now;
+  standing.not_before = standing.job.due;
   ++learned_[standing.job.queue].arrivals;
   const auto [at, fresh] = standings_.emplace(standing.job.id, std::move(standing));
   LOAM_ASSERT(fresh);

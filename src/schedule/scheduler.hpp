@@ -43,7 +43,7 @@ struct Reservation {
   Instant to;
   Place place;
   // Before `from`, so that whoever is on it may save.
-  Duration notice = Duration::seconds(120);
+  Duration notice = spot_notice;
 };
 
 // Where equal tasks stand: everything that decides about one but its arrival and id.
@@ -196,10 +196,11 @@ class Scheduler {
   std::optional<Wait> explain(const Pass& pass, TaskId task) const;
   // When to pass again should nothing happen before; never() where time alone changes nothing.
   Instant look_again(Instant last_event) const;
-  // A place that is free from `from` to `to`, given the limits of what runs and the other
-  // reservations; nothing where there is none, or something without limit may still be there.
+  // A place that is free from `from` to `to`, given the limits of what runs, what was promised and
+  // the other reservations; nothing where there is none, or something without limit may still be
+  // there. `but`: a reservation that is to move, and keeps nothing. O(running).
   std::optional<Place> reservable(const Ask& ask, Instant now, Instant from, Instant to,
-                                  const Room& room) const;
+                                  const Room& room, ReservationId but = {}) const;
 
   // What it knows besides its settings, and the same again in a scheduler that has the same
   // settings and no tasks yet.
@@ -222,6 +223,8 @@ class Scheduler {
   const std::map<std::int64_t, std::set<TaskId>>& running_by_level() const { return by_level_; }
   const std::map<TenantId, std::set<TaskId>>& running_by_tenant() const { return by_tenant_; }
   const std::set<TaskId>& stopping() const { return stopping_; }
+  // Those that others may displace at any time.
+  const std::set<TaskId>& running_preemptible() const { return preemptible_; }
   // Milli-device that a queue's running tasks hold.
   std::int64_t held_milli(std::uint32_t queue) const { return held_milli_.at(queue); }
   // The lines of a queue whose order time alone does not change; nullptr: it does.
@@ -275,6 +278,7 @@ class Scheduler {
   std::map<std::int64_t, std::set<TaskId>> by_level_;
   std::map<TenantId, std::set<TaskId>> by_tenant_;
   std::set<TaskId> stopping_;
+  std::set<TaskId> preemptible_;
   std::vector<std::int64_t> held_milli_;              // by queue
   std::set<std::pair<Instant, TaskId>> backing_off_;  // waiting tasks that are not tried until then
   std::set<TaskId> served_;  // tasks that have run, waiting or running: what is learned from

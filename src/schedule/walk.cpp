@@ -7,22 +7,6 @@
 #include "base/assert.hpp"
 
 namespace loam::schedule {
-namespace {
-
-// What `slice` uses of a reserved place is no longer left of it.
-void leave_out(Place& left, const Placement& slice) {
-  for (UnitPlacement& unit : left) {
-    for (Placement& part : unit.slices) {
-      if (part.device != slice.device || part.share < slice.share) continue;
-      part.share -= slice.share;
-      part.memory -= slice.memory;
-      return;
-    }
-  }
-}
-
-}  // namespace
-
 std::optional<Duration> lasts_if_started(const Standing& standing, Instant now) {
   const Instant ends = ends_if_started(standing, now);
   if (ends == Instant::never()) return std::nullopt;
@@ -32,9 +16,9 @@ std::optional<Duration> lasts_if_started(const Standing& standing, Instant now) 
 Instant ends_if_started(const Standing& standing, Instant now) {
   const std::optional<Duration>& most =
       standing.job.length ? standing.job.length : standing.job.limit;
-  if (!most) return Instant::never();
+  if (!most) return standing.job.until;
   const Duration load = standing.started_before ? standing.job.load : Duration{};
-  return now + (*most - standing.served) + load;
+  return std::min(standing.job.until, now + (*most - standing.served) + load);
 }
 
 Walk::Walk(const Scheduler& scheduler, Instant now, const Room& room,
@@ -151,21 +135,6 @@ void Walk::decide_preempt(const Standing* standing, ReservationId reservation,
 // --- What is locked
 // -------------------------------------------------------------------------------
 
-// The part of a reservation's place that its own tasks do not use yet.
-Place Walk::left_of(const Reservation& reservation) const {
-  Place left = reservation.place;
-  for (const TaskId task : scheduler_.running()) {
-    const Standing& standing = scheduler_.standing(task);
-    if (standing.job.reservation != reservation.id) continue;
-    for (const UnitPlacement& unit : standing.place) {
-      for (const Placement& slice : unit.slices) leave_out(left, slice);
-    }
-  }
-  for (UnitPlacement& unit : left)
-    std::erase_if(unit.slices, [](const Placement& part) { return part.share.value <= 0; });
-  return left;
-}
-
 // Whether the place is free, or somebody is leaving it; if neither, what was cleared is lost again.
 bool Walk::is_clearing(const Place& place) const {
   if (real_.holds(place)) return true;
@@ -191,35 +160,15 @@ void Walk::lock() {
     if (reservation.to <= now_) continue;
     if (now_ >= reservation.from - reservation.notice && !full()) clear_for(reservation);
     if (reservation.from <= now_) {
-      room_->take(left_of(reservation));
+      Place left = left_of(reservation);
+      room_->take(left);
+      plans_.frees(reservation.to, std::move(left));
     } else {
       // Once those on it were told to leave, nobody comes.
       const bool yields = now_ < reservation.from - reservation.notice;
       plans_.claim({}, id, reservation.from, reservation.to, reservation.place, yields);
     }
   }
-}
-
-void Walk::clear_for(const Reservation& reservation) {
-  const Place left = left_of(reservation);
-  if (room_->holds(left)) return;
-  const auto still = room_->copy();
-  std::vector<TaskId> victims;
-  for (const TaskId task : scheduler_.running()) {
-    const Standing& standing = scheduler_.standing(task);
-    if (standing.job.reservation == reservation.id || gone_.count(task) != 0) continue;
-    if (!touch(standing.place, left)) continue;
-    if (standing.ends_by() <= reservation.from) {  // it ends in time, by its limit or as asked
-      still->give_back(standing.place);
-      continue;
-    }
-    if (still->holds(left)) break;
-    still->give_back(standing.place);
-    victims.push_back(task);
-  }
-  if (victims.empty()) return;
-  for (const TaskId task : victims) free_up(scheduler_.standing(task).place);
-  decide_preempt(nullptr, reservation.id, victims, {});
 }
 
 // --- A queue
@@ -335,7 +284,7 @@ std::optional<Wait> Walk::hindrance(const Turn& turn) const {
     return why;
   }
   if (turn.line->not_before > now_) {
-    why.code = WaitCode::backing_off;
+    why.code = turn.line->not_before == job.due ? WaitCode::not_due : WaitCode::backing_off;
     why.at = turn.line->not_before;
     return why;
   }
@@ -351,9 +300,10 @@ Walk::Outcome Walk::take_turn(const Turn& turn) {
   const Job& job = turn.standing->job;
   if (has_place_cleared(turn)) return start_cleared(turn);
   if (const auto shortfall = quotas_.check(job.tenant, job.takes, job.limit)) {
-    // What is the tenant's own comes back from those who borrowed it.
-    if (shortfall->kind == Shortfall::Kind::lent && preempt_for(turn, true))
-      return Outcome::decided;
+    // What is the tenant's own comes back from those who borrowed it; but the place that they leave
+    // is none of a reservation.
+    const bool lent = shortfall->kind == Shortfall::Kind::lent && !job.reservation.valid();
+    if (lent && preempt_for(turn, true)) return Outcome::decided;
     // Nothing is kept free for what its tenant may not have.
     if (scheduler_.plans().count(job.id) != 0) drop_promise(job.id);
     Wait why;
@@ -380,8 +330,16 @@ bool Walk::has_place_cleared(const Turn& turn) const {
 
 Walk::Outcome Walk::start_cleared(const Turn& turn) {
   const Place& place = scheduler_.plans().at(turn.standing->job.id).promise.place;
+  const Job& job = turn.standing->job;
+  if (plans_.any_reserved() && sits_on_reserved(*turn.standing, place)) {
+    // Those who left took too long for it to end in time.
+    drop_promise(job.id);
+    Wait why;
+    why.code = WaitCode::no_room;
+    wait(turn, why);
+    return Outcome::waits;
+  }
   if (real_.holds(place)) {  // lock() took it, and its quota
-    const Job& job = turn.standing->job;
     shares_.charge(job.tenant, job.project, job.takes, now_);
     started_.insert(job.id);
     pass_.actions.emplace_back(Start{job.id, place});
@@ -389,40 +347,6 @@ Walk::Outcome Walk::start_cleared(const Turn& turn) {
   }
   Wait why;
   why.code = WaitCode::victims_leaving;
-  wait(turn, why);
-  return Outcome::waits;
-}
-
-Walk::Outcome Walk::start_reserved(const Turn& turn) {
-  const Job& job = turn.standing->job;
-  Wait why;
-  why.code = WaitCode::no_reservation;
-  why.reservation = job.reservation;
-  const auto found = scheduler_.reservations().find(job.reservation);
-  const bool open = found != scheduler_.reservations().end() && found->second.from <= now_ &&
-                    now_ < found->second.to && found->second.tenant == job.tenant;
-  if (!open) {
-    wait(turn, why);
-    return Outcome::waits;
-  }
-  // Only what the reservation still holds, whatever else is free.
-  const Place left = left_of(found->second);
-  const auto inside = real_.copy();
-  for (const Action& action : pass_.actions) {
-    if (const auto* start = std::get_if<Start>(&action)) inside->take(start->place);
-  }
-  while (auto place = inside->find(job.ask, 0)) {
-    Place outside;
-    for (const UnitPlacement& unit : *place) {
-      if (!touch({unit}, left)) outside.push_back(unit);
-    }
-    if (outside.empty()) {
-      room_->give_back(*place);  // lock() took it
-      decide_start(*turn.standing, std::move(*place));
-      return Outcome::decided;
-    }
-    inside->take(outside);  // and look on
-  }
   wait(turn, why);
   return Outcome::waits;
 }
@@ -518,7 +442,11 @@ bool Walk::plan(const Turn& turn, Kinds wanted) {
     return true;
   }
   std::optional<Plans::Start> start;
-  const auto foresight = plans_.plan_first(job.id, job.ask, wanted, now_, *room_, start);
+  const auto foresight =
+      plans_.any_reserved()
+          ? plans_.plan_beside(job.id, job.ask, wanted, lasts_if_started(*turn.standing, now_),
+                               now_, *room_, binding(turn), start)
+          : plans_.plan_first(job.id, job.ask, wanted, now_, *room_, start);
   if (foresight == Plans::Foresight::later) return true;
   if (foresight != Plans::Foresight::planned) return false;
   const Discipline& discipline = scheduler_.queues()[job.queue].discipline;
@@ -560,19 +488,6 @@ std::optional<Wait> Scheduler::explain(const Pass& pass, TaskId task) const {
     if (waiting == line->second) return why;
   }
   return std::nullopt;
-}
-
-std::optional<Place> Scheduler::reservable(const Ask& ask, Instant now, Instant from, Instant to,
-                                           const Room& room) const {
-  const auto then = room.copy();
-  for (const TaskId task : running_) {
-    const Standing& standing = standings_.at(task);
-    if (standing.job.preemptible || standing.ends_by() <= from) then->give_back(standing.place);
-  }
-  for (const auto& [id, other] : reservations_) {
-    if (other.from < to && other.to > std::max(from, now)) then->take(other.place);
-  }
-  return then->find(ask, 0);
 }
 
 }  // namespace loam::schedule

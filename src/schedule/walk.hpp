@@ -72,8 +72,10 @@ class Walk {
     return [this, &turn](TaskId planned) { return binds(planned, turn); };
   }
   void clear_for(const Reservation& reservation);
+  bool sits_on(const Standing& standing, const Reservation& reservation, const Place& left) const;
   bool is_clearing(const Place& place) const;
   Place left_of(const Reservation& reservation) const;
+  bool sits_on_reserved(const Standing& standing, const Place& place);
 
   // A queue in order, each line until its first task that does not start.
   void walk_queue(std::uint32_t queue);
@@ -88,17 +90,22 @@ class Walk {
   bool has_place_cleared(const Turn& turn) const;
   Outcome start_cleared(const Turn& turn);
   Outcome start_reserved(const Turn& turn);
+  std::optional<Place> find_reserved(const Ask& ask, const Reservation& reservation,
+                                     Place left) const;
   Outcome start_in_time(const Turn& turn);
   Outcome start_or_plan(const Turn& turn, Kinds wanted);
   void block(const Turn& turn, Kinds wanted);
   bool plan(const Turn& turn, Kinds wanted);
 
   // A queue filled anew: in order, with those that run.
-  std::optional<Place> find_in_time(const Turn& turn, const Room& room, Wait& why);
+  std::optional<Place> find_in_time(const Turn& turn, const Room& room,
+                                    const std::set<TaskId>& away, Wait& why);
   struct Refill {
     std::unique_ptr<Room> empty;  // without the queue's running tasks, then with those that belong
     std::unique_ptr<Room> then;   // once those have left who are leaving
-    Quotas quotas;                // as in `empty`
+    std::set<TaskId> away_from_empty;  // running, but not in it
+    std::set<TaskId> away_from_then;
+    Quotas quotas;  // as in `empty`
     std::vector<Turn> running;
     std::vector<Turn> chosen;              // of the waiting
     std::vector<const Standing*> victims;  // running, and no longer among those that belong
@@ -110,6 +117,9 @@ class Walk {
 
   // Victims for one that does not fit, or whose quota is lent out.
   bool preempt_for(const Turn& turn, bool reclaim);
+  std::optional<Place> place_without(const Standing& asker,
+                                     const std::vector<const Standing*>& victims,
+                                     const std::vector<std::size_t>& chosen) const;
   std::vector<const Standing*> stoppable_for(const Standing& asker, bool reclaim) const;
   bool may_stop(const Standing& victim, const Standing& asker, bool reclaim) const;
   bool is_safe(const Standing& victim, bool for_overdue) const;

@@ -156,6 +156,19 @@ std::vector<const Standing*> Walk::stoppable_for(const Standing& asker, bool rec
   return found;
 }
 
+// Where it goes once they have left, beside what is reserved by the time it ends.
+std::optional<Place> Walk::place_without(const Standing& asker,
+                                         const std::vector<const Standing*>& victims,
+                                         const std::vector<std::size_t>& chosen) const {
+  const auto then = room_->copy();
+  for (const std::size_t i : chosen) then->give_back(victims[i]->place);
+  if (!plans_.any_reserved()) return then->find(asker.job.ask, blocked_);
+  // They may take their notice to leave.
+  const Instant ends = ends_if_started(asker, now_ + spot_notice);
+  return plans_.beside_claims(asker.job.ask, blocked_, *then, ends, asker.job.preemptible,
+                              [](TaskId) { return false; });
+}
+
 bool Walk::preempt_for(const Turn& turn, bool reclaim) {
   const Standing& asker = *turn.standing;
   const std::uint32_t queue = asker.job.queue;
@@ -187,20 +200,20 @@ bool Walk::preempt_for(const Turn& turn, bool reclaim) {
     for (std::size_t i = 0; i < victims.size(); ++i) victims[i] = ranked[i].second;
   }
   Absence absence(*room_, quotas_, victims, asker.job, blocked_, reclaim, spares_cohort(asker.job));
-  std::vector<Candidate> candidates;
+  std::vector<PossibleVictim> candidates;
   for (const Standing* victim : victims)
     candidates.push_back({victim->job.id, victim->job.level, loss_of(*victim, now_)});
   const auto chosen = by_urgency && !reclaim
                           ? first_victims(victims.size(), absence)
                           : fewest_victims(candidates, absence, limits_.victim_tries_max);
   if (!chosen || chosen->empty()) return false;
+  auto place = place_without(asker, victims, *chosen);
+  if (!place) return false;
   std::vector<TaskId> tasks;
   for (const std::size_t i : *chosen) {
     free_up(victims[i]->place);
     tasks.push_back(victims[i]->job.id);
   }
-  auto place = room_->find(asker.job.ask, blocked_);
-  if (!place) return false;
   decide_preempt(&asker, {}, tasks, std::move(*place));
   return true;
 }

@@ -60,7 +60,12 @@ void Walk::keep_plan(const Turn& turn) {
     return;
   }
   std::optional<Plans::Start> start;
-  static_cast<void>(plans_.plan_first(job.id, job.ask, wanted, now_, *room_, start));
+  if (plans_.any_reserved()) {
+    plans_.plan_beside(job.id, job.ask, wanted, lasts_if_started(*turn.standing, now_), now_,
+                       *room_, binding(turn), start);
+  } else {
+    plans_.plan_first(job.id, job.ask, wanted, now_, *room_, start);
+  }
 }
 
 void Walk::drop_provisional(std::uint32_t queue) {

@@ -8,13 +8,14 @@
 namespace loam::schedule {
 
 // A place where it delays no plan of another queue; `why` says what hinders it.
-std::optional<Place> Walk::find_in_time(const Turn& turn, const Room& room, Wait& why) {
+std::optional<Place> Walk::find_in_time(const Turn& turn, const Room& room,
+                                        const std::set<TaskId>& away, Wait& why) {
   const Job& job = turn.standing->job;
   if (room.kinds(job.ask) == 0) why.code = WaitCode::never_fits;
   Kinds barred = 0;
   while (auto place = room.find(job.ask, barred)) {
     const auto conflict = plans_.conflict(*place, room, ends_if_started(*turn.standing, now_),
-                                          job.preemptible, binding(turn));
+                                          job.preemptible, binding(turn), away);
     if (!conflict) return place;
     why.code = conflict->task.valid() ? WaitCode::would_delay : WaitCode::held_by_reservation;
     why.other = conflict->task;
@@ -29,14 +30,17 @@ std::optional<Place> Walk::find_in_time(const Turn& turn, const Room& room, Wait
 // instant comes to the same, whoever has started or left in between, or two would trade places
 // without end. So one that runs counts where it is, and one that is leaving as gone.
 void Walk::refill_queue(std::uint32_t queue) {
-  Refill refill{room_->copy(), room_->copy(), quotas_, {}, {}, {}};
+  Refill refill{room_->copy(), room_->copy(), {}, {}, quotas_, {}, {}, {}};
   for (const TaskId task : scheduler_.running()) {
     const Standing& standing = scheduler_.standing(task);
     if (standing.job.queue != queue || gone_.count(task) != 0) continue;
+    if (standing.job.reservation.valid()) continue;  // it stays
     refill.empty->give_back(standing.place);
+    refill.away_from_empty.insert(task);
     refill.quotas.release(standing.job.tenant, standing.job.takes, standing.job.limit);
     if (standing.stopping) {
       refill.then->give_back(standing.place);
+      refill.away_from_then.insert(task);
       continue;
     }
     Turn turn;
@@ -66,11 +70,18 @@ void Walk::choose(std::uint32_t queue, Refill& refill) {
       const auto shortfall = refill.quotas.check(job.tenant, job.takes, job.limit);
       if (shortfall) why = Wait{WaitCode::quota_exceeded, {}, {}, {}, *shortfall};
     }
+    if (!why && job.reservation.valid()) {
+      if (start_reserved(turn) == Outcome::waits) continue;
+      refill.quotas.charge(job.tenant, job.takes, job.limit);
+      if (advance(turn)) turns.push(turn);
+      continue;
+    }
     std::optional<Place> place;
     if (!why && runs && refill.empty->holds(turn.standing->place)) place = turn.standing->place;
     if (!why && !place) {
       Wait hinders;
-      place = runs ? refill.empty->find(job.ask, 0) : find_in_time(turn, *refill.empty, hinders);
+      place = runs ? refill.empty->find(job.ask, 0)
+                   : find_in_time(turn, *refill.empty, refill.away_from_empty, hinders);
       if (!place) why = hinders;
     }
     if (why) {
@@ -83,6 +94,7 @@ void Walk::choose(std::uint32_t queue, Refill& refill) {
     }
     refill.empty->take(*place);
     refill.quotas.charge(job.tenant, job.takes, job.limit);
+    if (runs && touch(*place, turn.standing->place)) refill.away_from_empty.erase(job.id);
     if (runs) continue;
     refill.chosen.push_back(turn);
     if (advance(turn)) turns.push(turn);
@@ -95,6 +107,7 @@ void Walk::replace(Refill& refill) {
   Quotas quotas = quotas_;
   for (const Standing* victim : refill.victims) {
     refill.then->give_back(victim->place);
+    refill.away_from_then.insert(victim->job.id);
     quotas.release(victim->job.tenant, victim->job.takes, victim->job.limit);
   }
   std::vector<std::pair<const Turn*, Place>> starts;
@@ -102,7 +115,7 @@ void Walk::replace(Refill& refill) {
     const Job& job = turn.standing->job;
     Wait why;
     why.code = WaitCode::victims_leaving;
-    auto place = find_in_time(turn, *refill.then, why);
+    auto place = find_in_time(turn, *refill.then, refill.away_from_then, why);
     if (!place) {
       wait(turn, why);
       continue;
@@ -122,7 +135,11 @@ void Walk::replace(Refill& refill) {
   for (auto& [turn, place] : starts) {
     if (full()) return;
     const Job& job = turn->standing->job;
-    const bool free = room_->holds(place) && real_.holds(place);
+    bool free = room_->holds(place) && real_.holds(place);
+    if (free && plans_.any_reserved()) {  // beside those who do not leave after all
+      free = !plans_.conflict(place, *room_, ends_if_started(*turn->standing, now_),
+                              job.preemptible, binding(*turn));
+    }
     if (free && !quotas_.check(job.tenant, job.takes, job.limit)) {
       decide_start(*turn->standing, std::move(place));
     } else if (!clear_by_refill(*turn, std::move(place), refill.victims)) {

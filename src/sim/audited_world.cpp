@@ -23,6 +23,7 @@ void AuditedWorld::audit() {
   seen.tenants = now.tenants;
   for (const auto& [id, task] : now.tasks) seen.tasks.push_back(task);
   for (const auto& [id, lease] : now.leases) seen.leases.push_back(lease);
+  for (const auto& [id, book] : now.reservations) seen.reservations.push_back(book.reservation);
   seen.balances = now.accounts.balances();
   auditor_.compare(seen);
   // Rule 4 on the nodes themselves.

@@ -42,6 +42,9 @@ void Auditor::hear(const Record& record) {
   ++records_;
   const bool asks = std::holds_alternative<StopRequested>(record.event);
   if (!asks && !std::holds_alternative<TaskPromised>(record.event)) victims_.clear();
+  const bool pays = std::holds_alternative<TransactionPosted>(record.event) ||
+                    std::holds_alternative<ReservationHeld>(record.event);
+  if (!pays) paying_ = {};
   std::visit([&](const auto& event) { on(record, event); }, record.event);
 }
 
@@ -100,6 +103,7 @@ void Auditor::on(const Record&, const RateCardPublished& event) {
   cards_.push_back(event.card);
   // A hold reckons with the prices known when it is made; what is running may now pass it.
   for (auto& [id, book] : tasks_) book.may_overrun = true;
+  for (auto& [id, entry] : reservations_) entry.irregular = true;
 }
 
 const RateCard* Auditor::card_at(Currency currency, Instant instant) const {
@@ -131,8 +135,12 @@ void Auditor::on(const Record&, const TransactionPosted& event) {
   if (transaction.task.valid()) {
     TaskBook* book = task(transaction.task, 9);
     if (book == nullptr) return;
+    ReservationEntry* payer = payer_of(*book);
+    const bool may_overrun = book->may_overrun || (book->spec.reservation.valid() &&
+                                                   (payer == nullptr || payer->irregular));
     for (const Posting& posting : transaction.postings) {
-      if (posting.account.kind == AccountKind::held) book->held += posting.amount;
+      if (posting.account.kind == AccountKind::held)
+        (payer == nullptr ? book->held : payer->held) += posting.amount;
       if (posting.account.kind == AccountKind::revenue) book->charged += posting.amount;
       const bool beyond_hold = transaction.kind == TransactionKind::charge &&
                                posting.account.kind == AccountKind::wallet;
@@ -141,7 +149,7 @@ void Auditor::on(const Record&, const TransactionPosted& event) {
       const bool late = std::any_of(book->leases.begin(), book->leases.end(), [&](LeaseId id) {
         return now_ > leases_.at(id).stop_at + book->spec.grace + Duration::seconds(10);
       });
-      if (!late && !book->may_overrun && !book->services && posting.amount.is_negative()) {
+      if (!late && !may_overrun && !book->services && posting.amount.is_negative()) {
         fail(9, book->id.text() + " was charged " + to_text(-posting.amount) +
                     " beyond its hold without a reason");
       }
@@ -150,6 +158,10 @@ void Auditor::on(const Record&, const TransactionPosted& event) {
       fail(9, book->id.text() + " was not charged what its storage and network cost");
     book->services.reset();
     if (book->held.is_negative()) fail(9, book->id.text() + " holds " + to_text(book->held));
+    if (payer != nullptr && payer->held.is_negative())
+      fail(9, payer->reservation.id.text() + " holds " + to_text(payer->held));
+  } else {
+    book_held(transaction, tenant);
   }
   check_payment(transaction, tenant);
   check_wallet(transaction.tenant);
@@ -174,7 +186,8 @@ void Auditor::on(const Record& record, const TaskAccepted& event) {
   book.id = event.task;
   book.tenant = event.tenant;
   book.spec = *event.spec;
-  book.arrival = record.at;
+  book.not_before = event.not_before;
+  book.arrival = std::max(record.at, event.not_before);
   book.held = book.rated = book.charged =
       Money::zero(tenants_.at(event.tenant.value - 1).spec.currency);
   tasks_.emplace(event.task, std::move(book));
@@ -193,6 +206,26 @@ void Auditor::check_quota(const TenantBook& tenant) {
   }
 }
 
+void Auditor::take_devices(const TaskBook& book, const LeaseGranted& event, TenantBook& tenant) {
+  for (const Slice& slice : event.slices) {
+    DeviceBook& device = devices_.at(slice.device.value - 1);
+    device.used += slice.share;
+    device.memory_used += slice.memory;
+    device.leases.insert(event.lease);
+    tenant.memory_used += slice.memory;
+    tenant.devices_used += slice.share;
+    if (device.used > whole_device || device.memory_used > device.facts.memory) {
+      fail(1, device.name + " is full: " + to_text(device.used) + " and " +
+                  to_text(device.memory_used) + " are given away");
+    }
+    if (!device.healthy || device.draining || marked_.count(device.node) != 0)
+      fail(1, device.name + " takes no leases, and got one");
+    if (!book.moved && !admits(book.spec, device))
+      fail(1, event.task.text() + " is on " + device.name + ", which is none of its queue's");
+    if (slice.share.value <= 0 || slice.memory.value <= 0) fail(1, "an empty slice");
+  }
+}
+
 void Auditor::on(const Record& record, const LeaseGranted& event) {
   TaskBook* book = task(event.task, 3);
   if (book == nullptr) return;
@@ -201,6 +234,7 @@ void Auditor::on(const Record& record, const LeaseGranted& event) {
     fail(4, event.task.text() + " got a lease without waiting");
   if (event.rank != (first ? 0 : book->granted))
     fail(2, event.lease.text() + " is not the next member of its gang");
+  if (record.at < book->not_before) fail(3, event.task.text() + " got a lease before it was due");
   if (first) plans_kept_ = plans_that_hold();
   if (book->epoch.value + (first ? 1U : 0U) != event.epoch.value)
     fail(4, event.lease.text() + " skips an epoch");
@@ -231,28 +265,17 @@ void Auditor::on(const Record& record, const LeaseGranted& event) {
   entry.net = Money::zero(tenant.spec.currency);
   entry.granted_at = record.at;
   entry.stop_at = Instant{0};
-  entry.ends_by = record.at + (book->spec.limit - book->rounds);
-  for (const Slice& slice : event.slices) {
-    DeviceBook& device = devices_.at(slice.device.value - 1);
-    device.used += slice.share;
-    device.memory_used += slice.memory;
-    device.leases.insert(event.lease);
-    tenant.memory_used += slice.memory;
-    tenant.devices_used += slice.share;
-    if (device.used > whole_device || device.memory_used > device.facts.memory) {
-      fail(1, device.name + " is full: " + to_text(device.used) + " and " +
-                  to_text(device.memory_used) + " are given away");
-    }
-    if (!device.healthy || device.draining || marked_.count(device.node) != 0)
-      fail(1, device.name + " takes no leases, and got one");
-    if (!book->moved && !admits(book->spec, device))
-      fail(1, event.task.text() + " is on " + device.name + ", which is none of its queue's");
-    if (slice.share.value <= 0 || slice.memory.value <= 0) fail(1, "an empty slice");
-  }
+  entry.ends_by = entry.first_ends_by = record.at + (book->spec.limit - book->rounds);
+  entry.reservation = book->spec.reservation;
+  if (const auto on = reservations_.find(entry.reservation); on != reservations_.end())
+    entry.ends_by = entry.first_ends_by = std::min(entry.ends_by, on->second.reservation.order.to);
+  take_devices(*book, event, tenant);
   tenant.ce_used += event.ce;
   if (first) ++tenant.running;
   check_quota(tenant);
-  leases_.emplace(event.lease, std::move(entry));
+  const LeaseBook& granted = leases_.emplace(event.lease, std::move(entry)).first->second;
+  check_on_reservation(*book, granted, event.lease);
+  check_beside_reservations(granted);
   if (event.rank + 1 < book->spec.gang) return;
   if (!book->promise && !book->planned_before) check_plans_kept(event.task, *book);
   book->promise.reset();
@@ -276,6 +299,7 @@ void Auditor::on(const Record& record, const StopRequested& event) {
   if (book == nullptr) return;
   const TaskBook* owner = task(book->task, 3);
   if (owner == nullptr) return;
+  book->leaving = true;
   if (event.reason != StopReason::preempted) {
     graces_.erase(event.lease);
     book->ends_by = std::min(book->ends_by, record.at + owner->spec.grace);
@@ -286,7 +310,7 @@ void Auditor::on(const Record& record, const StopRequested& event) {
   graces_[event.lease] =
       spot ? std::max(owner->spec.grace, Duration::minutes(2)) : owner->spec.grace;
   book->ends_by = std::min(book->ends_by, record.at + graces_[event.lease]);
-  victims_.insert(book->task);
+  if (!makes_room_for_reservation(*book, *owner)) victims_.insert(book->task);
 }
 
 void Auditor::on(const Record& record, const LeaseEnded& event) {
@@ -336,8 +360,11 @@ void Auditor::on(const Record& record, const TaskRequeued& event) {
   }
   book->unable_at.reset();
   if (event.cause == RequeueCause::unable) book->unable_at = record.at;
-  if (event.cause == RequeueCause::resumed) book->arrival = record.at;
-  if (event.purchase_model) book->spec.purchase_model = *event.purchase_model;
+  if (event.cause == RequeueCause::resumed) book->arrival = std::max(record.at, book->not_before);
+  if (event.purchase_model) {
+    book->spec.purchase_model = *event.purchase_model;
+    if (*event.purchase_model != PurchaseModel::reservation) book->spec.reservation = {};
+  }
   book->stage = Stage::waiting;
   if (book->kept.value > 0 && !book->kept_from) book->kept_from = record.at;
 }
@@ -435,10 +462,13 @@ void Auditor::compare(const Seen& seen) {
       fail(9, to_text(account) + " is missing in the engine's books");
     }
   }
+  check_held();
+  check_reservations(seen);
 }
 
 void Auditor::check_drained() {
   check_covers();
+  check_reservations_over();
   if (!tasks_.empty()) {
     fail(3, std::to_string(tasks_.size()) + " tasks never ended, the first is " +
                 tasks_.begin()->first.text());

@@ -15,6 +15,7 @@
 //   11  one request key, one effect
 //   12  replay gives the same state (checked by whoever holds the journal)
 //   13  nothing idles that a task at the head of the queue fits
+//   14  what is reserved is there for its tenant, and is charged once, used or not
 //
 // Pure.
 #pragma once
@@ -35,6 +36,7 @@ struct Seen {
   std::vector<Tenant> tenants;
   std::vector<Task> tasks;
   std::vector<Lease> leases;
+  std::vector<Reservation> reservations;
   std::map<Account, Money> balances;
 };
 
@@ -74,7 +76,8 @@ class Auditor {
     Money rated;    // Σ net of its usage records
     Money charged;  // Σ postings to revenue
     Duration ran;
-    Instant arrival;  // in the queue, by its first coming or its last resuming
+    Instant arrival;  // in the queue, by its first coming or its last resuming, or when it is due
+    Instant not_before;
     Duration rounds;  // run in ended rounds, each its longest member
     Duration round;   // of this round's ended members, the longest
     std::optional<TaskPromised> promise;
@@ -97,7 +100,10 @@ class Auditor {
     Instant granted_at;
     std::optional<Instant> started_at;
     Instant stop_at;
-    Instant ends_by;  // by its limit, as far as is known
+    Instant ends_by;        // by its limit, as far as is known
+    Instant first_ends_by;  // the same, as it was when it was granted
+    bool leaving = false;   // it was asked to stop
+    ReservationId reservation;
     Instant rated_until;
     PurchaseModel purchase_model = PurchaseModel::on_demand;
     Isolation isolation = Isolation::software;
@@ -117,6 +123,32 @@ class Auditor {
     std::map<Instant, Int128> covered;  // milli-CE × ms, by the hour's start
     Money given;                        // back for covered use, in all
     Money used;                         // net of all usage on demand
+  };
+  // A reservation as it lies now, and what of it was used and charged.
+  struct ReservedUse {
+    LeaseId lease;
+    Instant from;
+    Instant to;
+    MilliCe ce;
+  };
+  struct ReservedPiece {  // in milli-CE × ms
+    Instant to;
+    Int128 unused = 0;  // charged
+    Int128 beyond = 0;  // given back
+  };
+  struct ReservationEntry {
+    Reservation reservation;
+    Money held;          // by its postings
+    Instant lies_since;  // there
+    Instant heard_end;   // of its end
+    bool irregular =
+        false;  // its charges may pass what is held: prices rose, it moved, or the like
+    std::vector<ReservedUse> uses;
+    std::map<Instant, ReservedPiece> pieces;  // by their start; they tile what was charged
+  };
+  struct Load {
+    MilliDevice share;
+    Mebibytes memory;
   };
   struct DeviceBook {
     DeviceFacts facts;
@@ -186,6 +218,11 @@ class Auditor {
   void on(const Record&, const LostWorkCredited&);
   void on(const Record&, const TaskLate&);
   void on(const Record&, const ServicesUsed&);
+  void on(const Record&, const ReservationMade&);
+  void on(const Record&, const ReservationMoved&);
+  void on(const Record&, const ReservationCharged&);
+  void on(const Record&, const ReservationEnded&);
+  void on(const Record&, const ReservationHeld&);
 
   const RateCard* card_at(Currency currency, Instant instant) const;
   const RateCard* card_for(const LeaseBook& book, const TaskBook& owner, Currency currency,
@@ -194,6 +231,7 @@ class Auditor {
                     const RateCard& card);
   void check_price(const LeaseBook& book, const TaskBook& owner, const UsageRecord& usage,
                    const RateCard& card);
+  void take_devices(const TaskBook& book, const LeaseGranted& event, TenantBook& tenant);
   void check_quota(const TenantBook& tenant);
   void check_cohort(const Quota& of);
   void check_wallet(TenantId id);
@@ -223,6 +261,29 @@ class Auditor {
   void check_plans_kept(TaskId started, const TaskBook& book);
   void check_victims(const TaskBook& asker);
   void check_covers();
+
+  ReservationEntry* reservation(ReservationId id);
+  // Who pays for what the task runs: its reservation until its last hour is charged, else nullptr.
+  ReservationEntry* payer_of(const TaskBook& book);
+  void book_held(const Transaction& transaction, TenantBook& tenant);
+  void check_held();
+  void check_reservations(const Seen& seen);
+  void check_reservations_over();
+  void check_members(const ReservationEntry& entry);
+  void check_on_reservation(const TaskBook& book, const LeaseBook& lease, LeaseId id);
+  void check_beside_reservations(const LeaseBook& granted);
+  void note_reserved_use(const LeaseBook& book, const UsageRecord& usage);
+  void check_unused_line(const AdjustmentLine& line, const std::string& what);
+  static std::pair<Int128, Int128> unused_and_beyond(const ReservationEntry& entry, Instant from,
+                                                     Instant to);
+  // What reservations that cover the instant lock of a device, and what others will have of it
+  // then; spot that has to leave in time does not count where it still may be there.
+  Load locked_on(DeviceId device, Instant at) const;
+  Load others_on(const DeviceBook& device, Instant at, bool spot_leaves) const;
+  void check_locked(DeviceId device, Instant at, bool spot_leaves);
+  bool makes_room_for_reservation(const LeaseBook& book, const TaskBook& owner) const;
+  // What may never be somebody's who has no reservation there.
+  Load reserved_on(const DeviceBook& device) const;
 
   std::string broken_;
   std::uint64_t sequence_ = 0;
@@ -257,6 +318,9 @@ class Auditor {
   std::set<TaskId> victims_;        // asked to leave since the last record that was no such request
   std::vector<TaskId> plans_kept_;  // that held before the present grant
   std::map<TenantId, CoverBook> covers_;
+  std::map<ReservationId, ReservationEntry> reservations_;
+  ReservationId last_reservation_;
+  ReservationId paying_;  // whose money the next postings move
 };
 
 }  // namespace loam::sim

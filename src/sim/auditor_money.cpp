@@ -132,6 +132,7 @@ void Auditor::on(const Record& record, const UsageRated& event) {
   book->billed += usage.to - usage.from;
   owner->rated += usage.net;
   TenantBook& tenant = tenants_.at(book->tenant.value - 1);
+  note_reserved_use(*book, usage);
   check_month(tenant, usage);
   owe(tenant, usage.card, usage.net, usage.month_end);
   if (book->purchase_model == PurchaseModel::on_demand) {

@@ -249,7 +249,8 @@ bool Auditor::goes_before(const TaskBook& started, const TaskBook& planned) cons
 // tasks that it goes before. One that has a plan of its own takes what was promised, and is not
 // asked.
 void Auditor::check_plans_kept(TaskId started, const TaskBook& book) {
-  if (queue_of(book.spec).overdue) return;  // an overdue task goes before all
+  if (queue_of(book.spec).overdue) return;    // an overdue task goes before all
+  if (book.spec.reservation.valid()) return;  // what it takes was no plan's
   for (const TaskId kept : plans_kept_) {
     const TaskBook& other = tasks_.at(kept);
     if (kept == started || !other.promise || goes_before(book, other)) continue;
@@ -288,6 +289,11 @@ std::int64_t Auditor::slices_on(const DeviceBook& device, const TaskSpec& spec,
       free -= slice.share.value;
       mib_free -= slice.memory.value;
     }
+  }
+  if (!at) {
+    const Load reserved = reserved_on(device);
+    free -= reserved.share.value;
+    mib_free -= reserved.memory.value;
   }
   if (free < share || mib_free < mib) return 0;
   return std::min(free / share, mib_free / mib);
@@ -341,9 +347,12 @@ void Auditor::check_nothing_idles() {
   }
   static const std::set<std::string> whatever_fits{"any", "sjf"};
   static const std::set<std::string> first_of_all{"fifo", "easy", "conservative", "priority"};
-  // In a pool where nothing runs there is nothing to wait for but nodes that are marked. Else a
-  // queue may keep room for its first without a promise.
-  const bool all_idle = leases_.empty() && marked_.empty();
+  // In a pool where nothing runs there is nothing to wait for but nodes that are marked, and what
+  // is reserved. Else a queue may keep room for its first without a promise.
+  const bool reserved =
+      std::any_of(reservations_.begin(), reservations_.end(),
+                  [&](const auto& entry) { return locks_until(entry.second.reservation) > now_; });
+  const bool all_idle = leases_.empty() && marked_.empty() && !reserved;
   for (const QueueSettings& queue : settings_.queues) {
     const bool known =
         whatever_fits.count(queue.discipline) + first_of_all.count(queue.discipline) != 0;
@@ -365,8 +374,10 @@ void Auditor::check_nothing_idles() {
     // One that surely waits before its next try holds nobody back, nor one that only a marked node
     // could serve.
     if (book->unable_at && now_ < *book->unable_at + back_off_least) continue;
+    if (now_ < book->not_before) continue;  // it is not due
     if (!book->spec.request.device.empty() && is_on_marked(book->spec.request.device)) continue;
     if (!any && !seen.insert(queue.name).second) continue;
+    if (book->spec.reservation.valid()) continue;  // it waits for that, and for nothing else
     // How long it waits before its next try is not reckoned here. And one that has run keeps the
     // types of device that its tenant's quota allowed when it came.
     if (book->unable_at || book->epoch.value != 0) continue;

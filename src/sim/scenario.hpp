@@ -14,6 +14,14 @@
 
 namespace loam::sim {
 
+// When a statement happens, or what it speaks of: so long after the clock's start, after the
+// statement before, or at an instant.
+struct At {
+  enum class Kind { after_start, after_last, instant } kind = Kind::after_start;
+  Duration after;
+  Instant instant;
+};
+
 struct SetClock {
   Instant start;
 };
@@ -62,6 +70,13 @@ struct ShortfallStep {
   std::optional<std::int64_t> epoch;
 };
 BuyCommitment order_of(const CommitStep& step, TenantId tenant);
+struct ReserveStep {
+  std::string tenant;
+  ReservationOrder order;  // its interval is filled in when it is made
+  std::optional<At> from;  // nothing: from the decision on
+  At to;
+};
+MakeReservation order_of(const ReserveStep& step, TenantId tenant, Instant start, Instant now);
 ReportShortfall report_of(const ShortfallStep& step, LeaseId lease, Epoch last, Instant now);
 struct MakeTenant {
   TenantSpec spec;
@@ -108,10 +123,12 @@ struct Reverse {
   std::string tenant;
   std::optional<TransactionId> transaction;
 };
-// Ends the commitment of that number.
+// Ends the commitment, or the reservation, of that number.
 struct CancelStep {
   CommitmentId commitment;
+  ReservationId reservation;
 };
+Command order_of(const CancelStep& step);
 struct InvoiceNow {
   std::string tenant;
   std::string month;  // of its billing zone: "2025-03"; empty: all that was charged
@@ -155,19 +172,12 @@ struct Block {
   std::size_t line_last = 0;
 };
 
-using Step = std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeBudget,
-                          AnswerBudgetStep, CreditStep, CommitStep, ShortfallStep, MakeTenant,
-                          SetQueue, SetClass, SetWeight, SetPlacement, Submit, AskOfTask, Drain,
-                          Pay, Reverse, CancelStep, InvoiceNow, Report, FaultDaemon, FaultJournal,
-                          FaultClock, FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
-
-// When a statement happens: so long after the clock's start, after the statement before, or at an
-// instant.
-struct At {
-  enum class Kind { after_start, after_last, instant } kind = Kind::after_start;
-  Duration after;
-  Instant instant;
-};
+using Step =
+    std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeBudget,
+                 AnswerBudgetStep, CreditStep, CommitStep, ReserveStep, ShortfallStep, MakeTenant,
+                 SetQueue, SetClass, SetWeight, SetPlacement, Submit, AskOfTask, Drain, Pay,
+                 Reverse, CancelStep, InvoiceNow, Report, FaultDaemon, FaultJournal, FaultClock,
+                 FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
 
 struct Statement {
   Line line;

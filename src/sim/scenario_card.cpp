@@ -39,15 +39,23 @@ Result<Duration> parse_clock(std::string_view text) {
   return Duration::minutes(hours * 60 + minutes);
 }
 
-Result<void> read_commitment(Words& words, PriceTerms& terms, Currency currency) {
-  const Word* word = words.attribute("commitment");
+// A price of its own for a purchase model, under the attribute of that name.
+Result<void> read_price(Words& words, std::string_view key, PurchaseModel model, PriceTerms& terms,
+                        Currency currency) {
+  const Word* word = words.attribute(key);
   if (word == nullptr) return {};
   LOAM_TRY(amount, words.placed(*word, Money::parse(word->text, currency)));
   Price price;
-  price.purchase_model = PurchaseModel::commitment;
+  price.purchase_model = model;
   price.tiers = {{0, amount}};
   terms.prices.push_back(std::move(price));
   return {};
+}
+
+Result<void> read_rights(Words& words, PriceTerms& terms, Currency currency) {
+  LOAM_CHECK(read_price(words, "commitment", PurchaseModel::commitment, terms, currency));
+  LOAM_CHECK(read_price(words, "reservation", PurchaseModel::reservation, terms, currency));
+  return words.take("unused", terms.reservation_unused, parse_percent);
 }
 
 Result<void> read_services(Words& words, ServiceRates& rates, Currency currency) {
@@ -92,7 +100,7 @@ Result<void> read_terms(Words& words, PriceTerms& terms, Money on_demand) {
         terms.prices.push_back(std::move(price));
         return {};
       }));
-  LOAM_CHECK(read_commitment(words, terms, currency));
+  LOAM_CHECK(read_rights(words, terms, currency));
   Price tiered;
   tiered.tiers = {{0, on_demand}};
   LOAM_CHECK(

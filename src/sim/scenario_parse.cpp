@@ -230,6 +230,8 @@ Result<Step> read_weight(Words& words) {
   return Step(std::move(step));
 }
 
+}  // namespace
+
 Result<void> read_request(Words& words, ResourceRequest& request) {
   LOAM_CHECK(words.take("ce", request.ce, parse_ce));
   LOAM_CHECK(words.take("share", request.share, parse_share));
@@ -251,6 +253,8 @@ Result<void> read_request(Words& words, ResourceRequest& request) {
   }
   return {};
 }
+
+namespace {
 
 Result<void> read_terms(Words& words, Submit& submit) {
   TaskSpec& spec = submit.spec;
@@ -286,6 +290,7 @@ Result<Submit> read_task(Words& words, bool named) {
   }
   LOAM_TRY(tenant, words.next("the tenant"));
   submit.tenant = tenant->text;
+  LOAM_CHECK(read_reservation(words, submit.spec));
   if (const Word* model = words.next_if_any()) {
     LOAM_TRY(known, words.placed(*model, parse_name_of<PurchaseModel>(model->text)));
     submit.spec.purchase_model = known;
@@ -431,8 +436,8 @@ constexpr std::array verbs{
     Verb{"rate", read_rate, true,
          "rate on_demand 0.02 USD/ce_hour [from=INSTANT|+1h] [ce_per_gibibyte=1.25] "
          "[granularity=minute] [zone=Europe/Berlin] [windows=day:08:00-20:00,night:20:00-08:00] "
-         "[prices=day:0.03,night:0.01] [classes=gold:0.05] [commitment=0.013] [tiers=250:0.01] "
-         "[tax=VAT:19%] "
+         "[prices=day:0.03,night:0.01] [classes=gold:0.05] [commitment=0.013] [reservation=0.03] "
+         "[unused=50%] [tiers=250:0.01] [tax=VAT:19%] "
          "[off=spring:5%] [spot=15%:100%] [interrupted=free] [displaced=free] [lost=free]"},
     Verb{"budget", read_budget, true,
          "budget NAME TENANT 100USD [project=] [environment=] [model=] [running=stop] [zone=] "
@@ -443,7 +448,10 @@ constexpr std::array verbs{
     Verb{"commit", read_commit, true,
          "commit TENANT ce=10 [months=1|3|12] [from=INSTANT] [until=INSTANT] [anchor=INSTANT] "
          "[project=]"},
-    Verb{"cancel", read_cancel, true, "cancel COMMITMENT"},
+    Verb{"reserve", read_reserve, true,
+         "reserve TENANT ce=|share=|devices= [memory=] [gang=] [device=] [cpu=] [host_memory=] "
+         "[tariff=] [queue=] [project=] [from=1h|+1h|INSTANT] to="},
+    Verb{"cancel", read_cancel, true, "cancel COMMITMENT|RESERVATION"},
     Verb{"shortfall", read_shortfall, true,
          "shortfall TASK for=60s promised=50% got=40% [ago=0s] [slice=0] [epoch=1]"},
     Verb{"tenant", read_tenant, true,
@@ -494,19 +502,7 @@ std::string verb_names() {
 
 Result<At> read_at(Words& words) {
   LOAM_TRY(word, words.next("the time"));
-  const std::string_view text = word->text;
-  At at;
-  if (text.ends_with('Z')) {
-    LOAM_TRY(instant, words.placed(*word, parse_instant(text)));
-    at.kind = At::Kind::instant;
-    at.instant = instant;
-    return at;
-  }
-  const bool after_last = text.starts_with('+');
-  LOAM_TRY(after, words.placed(*word, parse_duration(text.substr(after_last ? 1 : 0))));
-  at.kind = after_last ? At::Kind::after_last : At::Kind::after_start;
-  at.after = after;
-  return at;
+  return words.placed(*word, parse_at(word->text));
 }
 
 Result<Statement> read_statement(std::string_view file, Line line) {

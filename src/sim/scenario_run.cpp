@@ -188,6 +188,12 @@ class Runner {
     return {};
   }
 
+  Result<void> on(const ReserveStep& step) {
+    LOAM_TRY(id, tenant(step.tenant));
+    ask(step.tenant, order_of(step, id, start_, world_.clock().now()));
+    return {};
+  }
+
   Result<void> on(const ShortfallStep& step) {
     LOAM_TRY(id, task(step.task));
     const Story::LastLease last = story_.last_lease(id);
@@ -318,7 +324,8 @@ class Runner {
     return {};
   }
   Result<void> on(const CancelStep& step) {
-    ask(step.commitment.text(), CancelCommitment{step.commitment, "scenario"});
+    ask(step.reservation.valid() ? step.reservation.text() : step.commitment.text(),
+        order_of(step));
     return {};
   }
   Result<void> on(const InvoiceNow& step) {

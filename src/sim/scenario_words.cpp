@@ -103,4 +103,19 @@ Result<bool> parse_yes(std::string_view text) {
   return invalid("'" + std::string(text) + "' is neither yes nor no", "write yes or no");
 }
 
+Result<At> parse_at(std::string_view text) {
+  At at;
+  if (text.ends_with('Z')) {
+    LOAM_TRY(instant, parse_instant(text));
+    at.kind = At::Kind::instant;
+    at.instant = instant;
+    return at;
+  }
+  const bool after_last = text.starts_with('+');
+  LOAM_TRY(after, parse_duration(text.substr(after_last ? 1 : 0)));
+  at.kind = after_last ? At::Kind::after_last : At::Kind::after_start;
+  at.after = after;
+  return at;
+}
+
 }  // namespace loam::sim

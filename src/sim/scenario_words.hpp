@@ -73,6 +73,8 @@ Result<std::string> parse_text(std::string_view text);
 // "a,b": words between commas, none empty.
 Result<std::vector<std::string>> parse_list(std::string_view text);
 Result<bool> parse_yes(std::string_view text);
+// "90s", "+10s", "2026-03-02T04:30:00Z".
+Result<At> parse_at(std::string_view text);
 
 // One of the names of a described enumeration.
 template <class E>
@@ -96,9 +98,13 @@ Result<Step> read_refund(Words& words);
 Result<Step> read_reverse(Words& words);
 Result<Step> read_cancel(Words& words);
 Result<Step> read_commit(Words& words);
+Result<Step> read_reserve(Words& words);
 Result<Step> read_shortfall(Words& words);
 Result<Step> read_invoice(Words& words);
 Result<void> read_invoicing(Words& words, TenantSpec& spec);
 Result<void> read_group(Words& words, TaskSpec& spec);
+Result<void> read_request(Words& words, ResourceRequest& request);
+// On whose capacity it runs: it is bought as such.
+Result<void> read_reservation(Words& words, TaskSpec& spec);
 
 }  // namespace loam::sim

@@ -1,6 +1,7 @@
 #include "sim/story.hpp"
 
 #include <boost/describe/enum_to_string.hpp>
+#include <set>
 
 #include "billing/attribution.hpp"
 
@@ -159,6 +160,68 @@ void Story::tell(const UseCovered& event, Instant at) {
       true);
 }
 
+// "n1/0,n1/1": each once, in the order of its members.
+std::string Story::devices_of(const std::vector<PromisedMember>& members) const {
+  std::set<DeviceId> seen;
+  std::string names;
+  for (const PromisedMember& member : members) {
+    for (const PromisedSlice& slice : member.slices) {
+      if (seen.insert(slice.device).second)
+        names += (names.empty() ? "" : ",") + device_named(slice.device);
+    }
+  }
+  return names;
+}
+
+void Story::tell(const ReservationMade& event, Instant at) {
+  const Reservation& reservation = event.reservation;
+  add(at,
+      {plain("reserve"), plain(tenant_name(reservation.tenant)), plain("made"), plain("on"),
+       plain(devices_of(reservation.members)), attribute("id", reservation.id.text()),
+       attribute("ce", to_text(reservation.billable_ce)),
+       attribute("from", to_text(reservation.order.from - start_)),
+       attribute("to", to_text(reservation.order.to - start_)),
+       attribute("held", amount_text(reservation.held))},
+      false);
+}
+
+void Story::tell(const ReservationMoved& event, Instant at) {
+  add(at,
+      {plain("reserve"), plain(tenant_name(event.tenant)), plain("moved"), plain("on"),
+       plain(devices_of(event.members)), attribute("id", event.reservation.text()),
+       attribute("reason", event.reason)},
+      false);
+}
+
+void Story::tell(const ReservationCharged& event, Instant at) {
+  if (event.lines.empty()) return;
+  Money net = Money::zero(tenants_.at(event.tenant.value - 1).currency);
+  Int128 unused = 0;
+  Int128 beyond = 0;
+  for (const AdjustmentLine& line : event.lines) {
+    adjustments_.emplace_back(event.tenant, line);
+    net += line.net;
+    (line.key.kind == InvoiceLineKind::unused ? unused : beyond) += line.milli_ce_ms;
+  }
+  const auto ce_seconds = [](Int128 milli_ce_ms) {
+    return decimal_text(static_cast<std::int64_t>(milli_ce_ms), ce_second_decimals);
+  };
+  add(at,
+      {plain("reserve"), plain(tenant_name(event.tenant)), plain("charged"),
+       attribute("id", event.reservation.text()), attribute("from", to_text(event.from - start_)),
+       attribute("to", to_text(event.to - start_)), attribute("unused", ce_seconds(unused)),
+       attribute("beyond", ce_seconds(-beyond)), attribute("net", amount_text(net))},
+      true);
+}
+
+void Story::tell(const ReservationEnded& event, Instant at) {
+  add(at,
+      {plain("reserve"), plain(tenant_name(event.tenant)), plain("ended"),
+       plain(text_of(event.end)), attribute("id", event.reservation.text()),
+       attribute("at", to_text(event.at - start_)), attribute("reason", event.reason)},
+      false);
+}
+
 void Story::tell(const ShortfallCredited& event, Instant at) {
   adjustments_.emplace_back(event.tenant, event.line);
   add(at,
@@ -233,7 +296,7 @@ void Story::tell(const PromiseDropped& event, Instant at) {
 void Story::tell(const TaskRequeued& event, Instant at) {
   const bool resumed = event.cause == RequeueCause::resumed;
   std::vector<Word> words{plain(resumed ? "resume" : "requeue"), plain(name_of(event.task))};
-  if (event.cause == RequeueCause::preempted || event.cause == RequeueCause::unable)
+  if (event.cause != RequeueCause::resumed && event.cause != RequeueCause::lost)
     words.push_back(plain(text_of(event.cause)));
   if (event.purchase_model) words.push_back(attribute("purchase", text_of(*event.purchase_model)));
   add(at, std::move(words), false);

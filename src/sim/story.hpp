@@ -51,6 +51,7 @@ class Story {
 
  private:
   std::string device_named(DeviceId device) const;
+  std::string devices_of(const std::vector<PromisedMember>& members) const;
   const std::string& tenant_name(TenantId tenant) const;
   // Most events are no news.
   template <class Other>
@@ -72,6 +73,10 @@ class Story {
   void tell(const CommitmentBought& event, Instant at);
   void tell(const CommitmentCharged& event, Instant at);
   void tell(const CommitmentEnded& event, Instant at);
+  void tell(const ReservationMade& event, Instant at);
+  void tell(const ReservationMoved& event, Instant at);
+  void tell(const ReservationCharged& event, Instant at);
+  void tell(const ReservationEnded& event, Instant at);
   void tell(const ServicesUsed& event, Instant at);
   void tell(const UseCovered& event, Instant at);
   void tell(const ShortfallCredited& event, Instant at);

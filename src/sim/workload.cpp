@@ -317,6 +317,57 @@ void plan_spot(Workload& plan, std::uint64_t seed) {
   }
 }
 
+// Cards that sell reservations, reservations made, used and cancelled; alike. Their tasks are
+// numbered behind all others, so that nothing said of those means them.
+void plan_reservations(Workload& plan, std::uint64_t seed, std::int64_t horizon_ms) {
+  Random random(Random(seed ^ 0x7265'7365'7276'6500).next());
+  if (!random.chance(500)) return;
+  const auto when = [&] { return Duration{random.between(0, horizon_ms)}; };
+  for (RateCard& card : plan.cards) {
+    Price price;
+    price.purchase_model = PurchaseModel::reservation;
+    price.tiers = {{0, card.on_demand.times_ratio(random.between(50, 200), 100, Rounding::down)}};
+    card.terms.prices.push_back(std::move(price));
+    if (random.chance(300)) card.terms.reservation_unused = BasisPoints{random.between(0, 10'000)};
+  }
+  const std::int64_t reservations = random.between(1, 6);
+  for (std::int64_t i = 0; i < reservations; ++i) {
+    TaskSpec spec = plan_task(random, plan, 0);
+    spec.name = "reserved";
+    spec.limit = Duration{random.between(1, 4 * hour_ms)};
+    spec.request.cpu = MilliCpu{4 * spec.request.cpu.value};  // so that several may share it
+    spec.request.host_memory = Mebibytes{4 * spec.request.host_memory.value};
+    const std::int64_t ahead = random.chance(200) ? 0 : random.between(1, 3 * hour_ms);
+    plan.acts.push_back({when(), ActKind::reserve, random.below(plan.tenants.size()), ahead, spec});
+  }
+  constexpr std::size_t first_name = 1000;
+  for (std::int64_t i = random.between(0, 15); i > 0; --i) {
+    const std::size_t number = first_name + static_cast<std::size_t>(i);
+    TaskSpec spec = plan_task(random, plan, number);
+    spec.purchase_model = PurchaseModel::reservation;
+    spec.service_class = "standard";
+    plan.acts.push_back({when(), ActKind::submit, random.below(plan.tenants.size()),
+                         random.between(1, 1000), std::move(spec)});
+    for (const ActKind kind : {ActKind::retry, ActKind::stop, ActKind::pause, ActKind::resume}) {
+      if (random.chance(150)) plan.acts.push_back({when(), kind, number, 0, {}});
+    }
+  }
+  for (std::int64_t i = random.between(0, 2); i > 0; --i)
+    plan.acts.push_back({when(), ActKind::unreserve, random.below(6), 0, {}});
+}
+
+// Tasks that are done in pieces; alike.
+void plan_segments(Workload& plan, std::uint64_t seed) {
+  Random random(Random(seed ^ 0x7365'676d'656e'7400).next());
+  if (!random.chance(400)) return;
+  constexpr std::int64_t minute_ms = 60'000;
+  for (Act& act : plan.acts) {
+    if (act.kind != ActKind::submit || !random.chance(200)) continue;
+    const std::int64_t most = std::min<std::int64_t>(5, act.spec.limit.ms / minute_ms);
+    if (most > 1) act.spec.segments = random.between(2, most);
+  }
+}
+
 }  // namespace
 
 const char* name_of(ActKind kind) {
@@ -346,7 +397,9 @@ const char* name_of(ActKind kind) {
                                    "shortfall",
                                    "pay out",
                                    "reverse",
-                                   "cancel"};
+                                   "cancel",
+                                   "reserve",
+                                   "unreserve"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -401,6 +454,8 @@ Workload workload_of(std::uint64_t seed) {
   plan_months(plan, seed);
   plan_spot(plan, seed);
   plan_selectors(plan, seed);
+  plan_reservations(plan, seed, horizon_ms);
+  plan_segments(plan, seed);
   std::stable_sort(plan.acts.begin(), plan.acts.end(),
                    [](const Act& a, const Act& b) { return a.at < b.at; });
   return plan;

@@ -37,6 +37,8 @@ enum class ActKind {
   pay_out,    // from a tenant's wallet
   reverse,    // a payment, by its order
   cancel,     // a commitment, by its number
+  reserve,    // capacity, as its task asks for it; amount: ms until it begins
+  unreserve,  // a reservation, by its number
 };
 const char* name_of(ActKind kind);
 
@@ -45,7 +47,9 @@ struct Act {
   ActKind kind = ActKind::submit;
   std::size_t which = 0;    // task by order of submission, device, or tenant
   std::int64_t amount = 0;  // ms, bytes, or milli-units of money
-  TaskSpec spec;            // of a submission; its name is unique
+  // Of a submission; its name is unique. One on a reservation asks for `amount` permille of what
+  // one of its tenant's has.
+  TaskSpec spec;
 };
 
 struct Workload {
@@ -70,5 +74,7 @@ struct Workload {
 void sell_classes(RateCard& card);
 
 Workload workload_of(std::uint64_t seed);
+// For people, a line for each thing in it.
+std::string described(const Workload& plan);
 
 }  // namespace loam::sim

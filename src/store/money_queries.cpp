@@ -140,8 +140,8 @@ Result<std::vector<AdjustmentRow>> Queries::adjustments(TenantId tenant, Instant
   LOAM_TRY(query, database->prepare(
                       "SELECT from_ms, to_ms, commitment_id, lease_id, kind, project, environment, "
                       "model, purchase_model, tariff, price_window, rate_card_id, currency, "
-                      "unit_price, milli_ce_ms, list, net, seq, model_version, month_end_ms FROM "
-                      "adjustments WHERE tenant_id = ? AND "
+                      "unit_price, milli_ce_ms, list, net, seq, model_version, month_end_ms, "
+                      "reservation_id FROM adjustments WHERE tenant_id = ? AND "
                       "from_ms >= ? AND from_ms < ? ORDER BY from_ms, seq, position"));
   query.bind_all(number(tenant), from.ms, to.ms);
   return read_all(query, [](const Statement& statement) -> Result<AdjustmentRow> {
@@ -168,7 +168,49 @@ Result<std::vector<AdjustmentRow>> Queries::adjustments(TenantId tenant, Instant
     row.sequence = static_cast<std::uint64_t>(columns.integer());
     key.model_version = columns.text();
     row.line.month_end = columns.instant();
+    row.reservation = columns.id<ReservationId>();
     LOAM_CHECK(columns.done("an adjustment"));
+    return row;
+  });
+}
+
+Result<std::vector<ReservationRow>> Queries::reservations(TenantId tenant) {
+  LOAM_TRY(database, Borrowed::take(*this));
+  LOAM_TRY(query,
+           database->prepare(
+               "SELECT id, tenant_id, project, environment, model, model_version, tariff, "
+               "billable_milli_ce, isolation, devices, from_ms, to_ms, made_ms, charged_to_ms, "
+               "currency, held, ended_ms, ended_as, reason FROM reservations WHERE ?1 IS NULL OR "
+               "tenant_id = ?1 ORDER BY id"));
+  query.bind_all(tenant.valid() ? std::optional(number(tenant)) : std::optional<std::int64_t>());
+  return read_all(query, [](const Statement& statement) -> Result<ReservationRow> {
+    Columns columns(statement);
+    ReservationRow row;
+    Reservation& r = row.reservation;
+    r.id = columns.id<ReservationId>();
+    r.tenant = columns.id<TenantId>();
+    r.order.attribution.project = columns.text();
+    r.order.attribution.environment = columns.text();
+    r.order.attribution.model = columns.text();
+    r.order.attribution.model_version = columns.text();
+    r.order.tariff = columns.enumerator<Tariff>();
+    r.billable_ce = columns.quantity<MilliCeUnit>();
+    r.isolation = columns.enumerator<Isolation>();
+    row.devices = columns.text();
+    r.order.from = columns.instant();
+    r.order.to = columns.instant();
+    row.made_at = columns.instant();
+    r.charged_to = columns.instant();
+    const Currency currency = columns.currency();
+    r.held = columns.money(currency);
+    if (const auto ended_ms = columns.optional_integer()) r.ended_at = Instant{*ended_ms};
+    if (columns.is_null()) {
+      columns.skip();
+    } else {
+      row.end = columns.enumerator<ReservationEnd>();
+    }
+    row.reason = columns.text();
+    LOAM_CHECK(columns.done("reservation " + r.id.text()));
     return row;
   });
 }

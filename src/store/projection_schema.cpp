@@ -98,7 +98,8 @@ CREATE TABLE tasks(
   accepted_seq INTEGER NOT NULL,
   model_version TEXT NOT NULL,
   task_group TEXT NOT NULL,
-  output_milli INTEGER
+  output_milli INTEGER,
+  reservation_id INTEGER
 ) STRICT;
 -- Newest first within a tenant; the name is there so that a search by name need not visit the rows.
 CREATE INDEX tasks_by_tenant ON tasks(tenant_id, id, name);
@@ -285,6 +286,29 @@ CREATE TABLE commitments(
 ) STRICT;
 CREATE INDEX commitments_by_tenant ON commitments(tenant_id);
 
+CREATE TABLE reservations(
+  id INTEGER PRIMARY KEY,
+  tenant_id INTEGER NOT NULL,
+  project TEXT NOT NULL,
+  environment TEXT NOT NULL,
+  model TEXT NOT NULL,
+  model_version TEXT NOT NULL,
+  tariff TEXT NOT NULL,
+  billable_milli_ce INTEGER NOT NULL,
+  isolation TEXT NOT NULL,
+  devices TEXT NOT NULL,
+  from_ms INTEGER NOT NULL,
+  to_ms INTEGER NOT NULL,
+  made_ms INTEGER NOT NULL,
+  charged_to_ms INTEGER NOT NULL,
+  currency TEXT NOT NULL,
+  held TEXT NOT NULL,
+  ended_ms INTEGER,
+  ended_as TEXT,
+  reason TEXT NOT NULL
+) STRICT;
+CREATE INDEX reservations_by_tenant ON reservations(tenant_id);
+
 CREATE TABLE adjustments(
   seq INTEGER NOT NULL,
   position INTEGER NOT NULL,
@@ -310,6 +334,7 @@ CREATE TABLE adjustments(
   model_version TEXT NOT NULL,
   month_end_ms INTEGER NOT NULL,
   task_id INTEGER,
+  reservation_id INTEGER,
   PRIMARY KEY(seq, position)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX adjustments_by_tenant ON adjustments(tenant_id, from_ms);
@@ -355,7 +380,7 @@ SELECT 't' || t.id AS task, n.name AS tenant, t.name, t.state, t.outcome, t.exit
        t.limit_ms / 1000.0 AS limit_s, t.asked_milli_ce / 1000.0 AS ce,
        t.asked_milli_device / 1000.0 AS share, t.attempts, t.run_ms / 1000.0 AS run_s,
        t.billed_ms / 1000.0 AS billed_s, t.net, t.tax, t.currency, t.submitted_by,
-       t.output_milli / 1000.0 AS output
+       t.output_milli / 1000.0 AS output, 'rsv-' || t.reservation_id AS reservation
 FROM tasks t JOIN tenants n ON n.id = t.tenant_id;
 
 CREATE VIEW v_leases AS
@@ -417,6 +442,7 @@ constexpr ProjectionTable tables[] = {
     {"credit_notes", "id"},
     {"credit_note_taxes", "note_id, position"},
     {"commitments", "id"},
+    {"reservations", "id"},
     {"adjustments", "seq, position"},
     {"spot_prices", "currency, from_ms"},
     {"budget_notices", "seq"},

@@ -56,7 +56,7 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   X(insert_task,                                                                                   \
     "INSERT INTO tasks VALUES(?1,?2,?3,'waiting','none',NULL,'',?4,?5,?6,?7,?8,?9,?10,?11,?12,"    \
     "?13,?14,?15,NULL,NULL,NULL,0,0,0,(SELECT currency FROM tenants WHERE id=?2),'0','0','0',"     \
-    "'0',?16,?17,?18,?19,NULL)")                                                                   \
+    "'0',?16,?17,?18,?19,NULL,?20)")                                                               \
   X(grant_task, "UPDATE tasks SET state='starting', lease_id=?2, attempts=?3 WHERE id=?1")         \
   X(start_task,                                                                                    \
     "UPDATE tasks SET state=CASE WHEN state='starting' AND NOT EXISTS(SELECT 1 FROM leases l "     \
@@ -105,10 +105,32 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   X(charge_commitment, "UPDATE commitments SET fees_charged=?2 WHERE id=?1")                       \
   X(end_commitment, "UPDATE commitments SET ended_ms=?2, reason=?3 WHERE id=?1")                   \
   X(insert_adjustment,                                                                             \
-    "INSERT INTO adjustments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")             \
+    "INSERT INTO adjustments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")           \
+  X(device_name,                                                                                   \
+    "SELECT n.name || '/' || d.node_index FROM devices d JOIN nodes n ON n.id=d.node_id "          \
+    "WHERE d.id=?")                                                                                \
+  X(insert_reservation,                                                                            \
+    "INSERT INTO reservations VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,NULL,NULL,'')")               \
+  X(move_reservation, "UPDATE reservations SET devices=?2, reason=?3 WHERE id=?1")                 \
+  X(charge_reservation,                                                                            \
+    "UPDATE reservations SET charged_to_ms=max(charged_to_ms, ?2) WHERE id=?1")                    \
+  X(end_reservation, "UPDATE reservations SET ended_ms=?2, ended_as=?3, reason=?4 WHERE id=?1")    \
+  X(hold_reservation, "UPDATE reservations SET held=?2 WHERE id=?1")                               \
+  X(pay_reserved,                                                                                  \
+    "UPDATE reservations SET held=money_add(held,?2) WHERE id=(SELECT reservation_id FROM tasks "  \
+    "WHERE id=?1 AND purchase_model='reservation') AND charged_to_ms < min(coalesce(ended_ms, "    \
+    "to_ms), to_ms)")                                                                              \
   X(insert_spot, "INSERT INTO spot_prices VALUES(?,?,?,?,?)")                                      \
   X(insert_notice, "INSERT INTO budget_notices VALUES(?,?,?,?,?,?,?,?)")                           \
   X(set_mark, "UPDATE meta SET value=?2 WHERE key=?1")
+
+// Whose an adjustment is, as far as it is told.
+struct LineOf {
+  CommitmentId commitment{};
+  LeaseId lease{};
+  TaskId task{};
+  ReservationId reservation{};
+};
 
 struct Projector::Statements {
   explicit Statements(Database& owner) : database(owner) {}
@@ -165,11 +187,9 @@ struct Projector::Statements {
   Result<void> on(const Record& record, const TokensUsed& e) {
     std::int64_t position = 0;
     for (const AdjustmentLine& line : e.charged)
-      LOAM_CHECK(put(record, e.use.caller, ++position, line, e.use.from, e.use.to, std::nullopt,
-                     std::nullopt));
+      LOAM_CHECK(put(record, e.use.caller, ++position, line, e.use.from, e.use.to, {}));
     for (const AdjustmentLine& line : e.earned)
-      LOAM_CHECK(put(record, e.use.owner, ++position, line, e.use.from, e.use.to, std::nullopt,
-                     std::nullopt));
+      LOAM_CHECK(put(record, e.use.owner, ++position, line, e.use.from, e.use.to, {}));
     return {};
   }
   Result<void> put(const Record& record, TenantId tenant, const TenantSpec& spec) {
@@ -208,6 +228,9 @@ struct Projector::Statements {
       LOAM_CHECK(insert_posting.run(number(transaction.id), ++position, std::string_view(account),
                                     name(posting.account.kind), number_if(posting.account.tenant),
                                     posting.amount.currency().code(), std::string_view(amount)));
+      // Of a task on a reservation that is not charged to its end: from what is held for that.
+      if (posting.account.kind == AccountKind::held && transaction.task.valid())
+        LOAM_CHECK(pay_reserved.run(number(transaction.task), std::string_view(amount)));
     }
     return {};
   }
@@ -223,7 +246,8 @@ struct Projector::Statements {
         value_if(spec.request.share), value_if(spec.request.memory), spec.request.devices,
         spec.limit.ms, record.at, std::string_view(actor),
         static_cast<std::int64_t>(record.sequence),
-        std::string_view(spec.attribution.model_version), std::string_view(spec.group));
+        std::string_view(spec.attribution.model_version), std::string_view(spec.group),
+        number_if(spec.reservation));
   }
 
   Result<void> on(const Record& record, const LeaseGranted& e) {
@@ -394,7 +418,7 @@ struct Projector::Statements {
         std::string_view(c.attribution.model_version), std::string_view(spend));
   }
   Result<void> on(const Record& record, const CommitmentCharged& e) {
-    LOAM_CHECK(put(record, e.tenant, 1, e.line, e.from, e.to, number(e.commitment), std::nullopt));
+    LOAM_CHECK(put(record, e.tenant, 1, e.line, e.from, e.to, {.commitment = e.commitment}));
     return update(charge_commitment, e.commitment.text(), number(e.commitment), e.fee + 1);
   }
   Result<void> on(const Record&, const CommitmentEnded& e) {
@@ -404,40 +428,85 @@ struct Projector::Statements {
   Result<void> on(const Record& record, const UseCovered& e) {
     std::int64_t position = 0;
     for (const AdjustmentLine& line : e.lines)
-      LOAM_CHECK(put(record, e.tenant, ++position, line, e.hour, e.hour + Duration::hours(1),
-                     std::nullopt, std::nullopt));
+      LOAM_CHECK(put(record, e.tenant, ++position, line, e.hour, e.hour + Duration::hours(1), {}));
     return {};
   }
+
+  // "n1/0 0.6, n1/1 1": the devices and how much of each.
+  Result<std::string> devices_text(const std::vector<PromisedMember>& members) {
+    std::string text;
+    for (const PromisedMember& member : members) {
+      for (const PromisedSlice& slice : member.slices) {
+        device_name.bind_all(number(slice.device));
+        LOAM_TRY(there, device_name.step());
+        const std::string device = there ? std::string(device_name.text(0)) : slice.device.text();
+        device_name.reset();
+        text += (text.empty() ? "" : ", ") + device + " " + decimal_text(slice.share.value, 3);
+      }
+    }
+    return text;
+  }
+  Result<void> on(const Record& record, const ReservationMade& e) {
+    const Reservation& r = e.reservation;
+    const Attribution& who = r.order.attribution;
+    const std::string held = amount_text(r.held);
+    LOAM_TRY(devices, devices_text(r.members));
+    return insert_reservation.run(number(r.id), number(r.tenant), std::string_view(who.project),
+                                  std::string_view(who.environment), std::string_view(who.model),
+                                  std::string_view(who.model_version), name(r.order.tariff),
+                                  r.billable_ce.value, name(r.isolation), std::string_view(devices),
+                                  r.order.from, r.order.to, record.at, r.charged_to,
+                                  r.held.currency().code(), std::string_view(held));
+  }
+  Result<void> on(const Record&, const ReservationMoved& e) {
+    LOAM_TRY(devices, devices_text(e.members));
+    return update(move_reservation, e.reservation.text(), number(e.reservation),
+                  std::string_view(devices), std::string_view(e.reason));
+  }
+  Result<void> on(const Record& record, const ReservationCharged& e) {
+    std::int64_t position = 0;
+    for (const AdjustmentLine& line : e.lines)
+      LOAM_CHECK(
+          put(record, e.tenant, ++position, line, e.from, e.to, {.reservation = e.reservation}));
+    return update(charge_reservation, e.reservation.text(), number(e.reservation), e.to);
+  }
+  Result<void> on(const Record&, const ReservationEnded& e) {
+    return update(end_reservation, e.reservation.text(), number(e.reservation), e.at, name(e.end),
+                  std::string_view(e.reason));
+  }
+  Result<void> on(const Record&, const ReservationHeld& e) {
+    const std::string held = amount_text(e.held);
+    return update(hold_reservation, e.reservation.text(), number(e.reservation),
+                  std::string_view(held));
+  }
+
   Result<void> on(const Record& record, const ShortfallCredited& e) {
-    return put(record, e.tenant, 1, e.line, e.from, e.to, std::nullopt, number(e.lease),
-               number(e.task));
+    return put(record, e.tenant, 1, e.line, e.from, e.to, {.lease = e.lease, .task = e.task});
   }
   Result<void> put(const Record& record, TenantId tenant, std::int64_t position,
-                   const AdjustmentLine& line, Instant from, Instant to,
-                   std::optional<std::int64_t> commitment, std::optional<std::int64_t> lease,
-                   std::optional<std::int64_t> task = std::nullopt) {
+                   const AdjustmentLine& line, Instant from, Instant to, const LineOf& of) {
     const std::string unit_price = amount_text(line.key.unit_price);
     const std::string list = amount_text(line.list);
     const std::string net = amount_text(line.net);
     return insert_adjustment.run(
         static_cast<std::int64_t>(record.sequence), position, record.at, number(tenant),
-        name(line.key.kind), commitment, lease, from, to, std::string_view(line.key.project),
-        std::string_view(line.key.environment), std::string_view(line.key.model),
-        name(line.key.purchase_model), name(line.key.tariff), std::string_view(line.key.window),
-        number(line.card), line.net.currency().code(), std::string_view(unit_price),
-        line.milli_ce_ms, std::string_view(list), std::string_view(net),
-        std::string_view(line.key.model_version), line.month_end, task);
+        name(line.key.kind), number_if(of.commitment), number_if(of.lease), from, to,
+        std::string_view(line.key.project), std::string_view(line.key.environment),
+        std::string_view(line.key.model), name(line.key.purchase_model), name(line.key.tariff),
+        std::string_view(line.key.window), number(line.card), line.net.currency().code(),
+        std::string_view(unit_price), line.milli_ce_ms, std::string_view(list),
+        std::string_view(net), std::string_view(line.key.model_version), line.month_end,
+        number_if(of.task), number_if(of.reservation));
   }
   Result<void> on(const Record& record, const ServicesUsed& e) {
     std::int64_t position = 0;
     for (const AdjustmentLine& line : e.lines)
-      LOAM_CHECK(put(record, e.tenant, ++position, line, e.from, e.to, std::nullopt,
-                     number_if(e.lease), number(e.task)));
+      LOAM_CHECK(put(record, e.tenant, ++position, line, e.from, e.to,
+                     {.lease = e.lease, .task = e.task}));
     return {};
   }
   Result<void> on(const Record& record, const LostWorkCredited& e) {
-    return put(record, e.tenant, 1, e.line, e.from, e.to, std::nullopt, number(e.lease),
-               number(e.task));
+    return put(record, e.tenant, 1, e.line, e.from, e.to, {.lease = e.lease, .task = e.task});
   }
   // Budgets and reviews live in the state.
   Result<void> on(const Record&, const HoldsReviewed&) {

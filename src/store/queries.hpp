@@ -169,8 +169,16 @@ struct AdjustmentRow {
   Instant to;
   CommitmentId commitment;
   LeaseId lease;
+  ReservationId reservation;
   AdjustmentLine line;
   std::uint64_t sequence = 0;  // journal row that told it
+};
+struct ReservationRow {
+  Reservation reservation;  // without its request and its members
+  Instant made_at;
+  std::string devices;                // where: "n1/0 0.6, n1/1 1", with the share of each
+  std::optional<ReservationEnd> end;  // none while it locks something
+  std::string reason;                 // of its end, or of its last move
 };
 struct TransactionRow {
   Transaction transaction;
@@ -203,6 +211,8 @@ class Queries {
   Result<void> usage_between(TenantId tenant, Instant from, Instant to, const EachUsage& each);
   // What was charged or given back besides, for times that begin in [from, to), in order of time.
   Result<std::vector<AdjustmentRow>> adjustments(TenantId tenant, Instant from, Instant to);
+  // By id, of one tenant or (none) of all. Ended ones too.
+  Result<std::vector<ReservationRow>> reservations(TenantId tenant);
   Result<std::vector<InvoiceRow>> invoices(const InvoiceFilter& filter);            // newest first
   Result<std::vector<CreditNoteRow>> credit_notes(const CreditNoteFilter& filter);  // oldest first
   // Newest first, at most `limit` (1 … 1000): prices that began before `to`, back to the one that

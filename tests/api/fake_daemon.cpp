@@ -146,6 +146,27 @@ Result<std::vector<AdjustmentRecord>> FakeDaemon::adjustments(TenantId tenant, I
   return found;
 }
 
+Result<std::vector<ReservationRecord>> FakeDaemon::reservations(std::optional<TenantId> tenant) {
+  const std::lock_guard lock(mutex_);
+  std::vector<ReservationRecord> found;
+  for (const auto& [id, book] : loop_.state().reservations) {
+    if (tenant && book.reservation.tenant != *tenant) continue;
+    ReservationRecord record{book.reservation, {}, {}, {}};
+    for (const PromisedMember& member : book.reservation.members) {
+      for (const PromisedSlice& slice : member.slices) {
+        const Device& device = loop_.state().device(slice.device);
+        record.devices += (record.devices.empty() ? "" : ", ") +
+                          device_name(loop_.state().node(device.node), device) + " " +
+                          decimal_text(slice.share.value, 3);
+      }
+    }
+    if (const auto end = reservation_ends_.find(id); end != reservation_ends_.end())
+      std::tie(record.end, record.reason) = end->second;
+    found.push_back(std::move(record));
+  }
+  return found;
+}
+
 Result<std::vector<TransactionRecord>> FakeDaemon::transactions(TenantId tenant,
                                                                 TransactionId before,
                                                                 std::int64_t limit) {
@@ -368,6 +389,18 @@ void FakeDaemon::project(const Record& record) {
     spot_prices_.insert(spot_prices_.begin(), {record.at, e->price, e->supply, e->demand});
   } else if (const auto* e = std::get_if<BudgetNoticed>(&record.event)) {
     notices_.push_back(e->notice);
+  }
+  project_reservation(record);
+}
+
+void FakeDaemon::project_reservation(const Record& record) {
+  if (const auto* ended = std::get_if<ReservationEnded>(&record.event))
+    reservation_ends_[ended->reservation] = {ended->end, ended->reason};
+  if (const auto* charged = std::get_if<ReservationCharged>(&record.event)) {
+    for (const AdjustmentLine& line : charged->lines)
+      adjustments_.push_back(
+          {charged->tenant,
+           {charged->from, charged->to, {}, {}, line, record.sequence, charged->reservation}});
   }
 }
 

@@ -84,6 +84,7 @@ class FakeDaemon final : public Backend {
   Result<void> usage(TenantId tenant, Instant from, Instant to, const EachUsage& each) override;
   Result<std::vector<AdjustmentRecord>> adjustments(TenantId tenant, Instant from,
                                                     Instant to) override;
+  Result<std::vector<ReservationRecord>> reservations(std::optional<TenantId> tenant) override;
   Result<std::vector<TransactionRecord>> transactions(TenantId tenant, TransactionId before,
                                                       std::int64_t limit) override;
   Result<std::vector<InvoiceRecord>> invoices(std::optional<TenantId> tenant, InvoiceId before,
@@ -116,6 +117,7 @@ class FakeDaemon final : public Backend {
 
  private:
   void project(const Record& record);
+  void project_reservation(const Record& record);
 
   std::recursive_mutex mutex_;  // a reply reads
   engine::Loop loop_;
@@ -126,6 +128,7 @@ class FakeDaemon final : public Backend {
   std::vector<UsageRecord> usage_;
   std::vector<TransactionRecord> transactions_;
   std::vector<std::pair<TenantId, AdjustmentRecord>> adjustments_;
+  std::map<ReservationId, std::pair<ReservationEnd, std::string>> reservation_ends_;
   std::vector<InvoiceRecord> invoices_;
   std::vector<CreditNoteRecord> credit_notes_;
   std::vector<SpotPriceRecord> spot_prices_;  // of one currency, newest first

@@ -140,7 +140,9 @@ TEST_F(OpenApiTest, real_answers_are_as_described) {
 TEST_F(OpenApiTest, requests_are_described_with_their_defaults) {
   const bj::value& task = document.at("components").at("schemas").at("TaskRequest");
   EXPECT_EQ(task.at("additionalProperties"), bj::value(false));
-  EXPECT_EQ(task.at("properties").at("purchase_model").at("default").as_string(), "on_demand");
+  EXPECT_EQ(task.at("properties").at("tariff").at("default").as_string(), "flat");
+  // It follows from whether a reservation is named.
+  EXPECT_TRUE(task.at("properties").at("purchase_model").at("default").is_null());
   EXPECT_EQ(task.at("properties").at("gang").at("default"), bj::value(1));
   EXPECT_EQ(task.at("properties").at("mounts").at("items").at("$ref").as_string(),
             "#/components/schemas/MountRequest");

@@ -191,10 +191,10 @@ TEST_F(TasksTest, the_price_and_the_pool_can_refuse_a_task) {
       post("/v1/tasks", R"({"tenant":"acme","command":["x"],"share":"1","time":"8000h"})");
   EXPECT_EQ(poor.status(), 402);
   EXPECT_EQ(poor.problem().code, "insufficient_funds");
-  const Caught unbuilt = post("/v1/tasks", task_body("acme", R"("segments":2)"));
+  const Caught unbuilt = post("/v1/tasks", task_body("acme", R"("image":"sha256:0")"));
   EXPECT_EQ(unbuilt.status(), 422);
   EXPECT_EQ(unbuilt.problem().code, "unsupported_field");
-  EXPECT_NE(unbuilt.problem().detail.find("'segments'"), std::string::npos);
+  EXPECT_NE(unbuilt.problem().detail.find("'image'"), std::string::npos);
 }
 
 TEST_F(TasksTest, a_mount_against_the_nodes_policy_is_refused) {

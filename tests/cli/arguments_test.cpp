@@ -53,7 +53,8 @@ TEST(Arguments, nouns_and_verbs_that_are_not_there_lead_to_those_that_are) {
 TEST(Arguments, every_write_takes_an_idempotency_key) {
   for (const char* name :
        {"run", "submit", "stop", "tenant create", "tenant topup", "tenant refund", "ledger reverse",
-        "commit buy", "commit cancel", "invoice issue", "rate set", "budget set", "device drain"}) {
+        "commit buy", "commit cancel", "reservation make", "reservation cancel", "invoice issue",
+        "rate set", "budget set", "device drain"}) {
     const Command* command = find_command(name);
     ASSERT_NE(command, nullptr) << name;
     const auto options = options_of(*command);

@@ -132,9 +132,9 @@ TEST_F(DaemonTest, what_the_daemon_refuses_has_its_exit_code) {
   EXPECT_EQ(loam({"quote", "--tenant", "nobody", "--share", "1"}).status, 3);
   EXPECT_EQ(loam({"quote", "--tenant", "acme", "--ce", "5000"}).status, 4);
   EXPECT_EQ(loam({"tenant", "create", "acme"}).status, 4);
-  const Ran field = loam({"quote", "--tenant", "acme", "--share", "1", "--segments", "2"});
+  const Ran field = loam({"quote", "--tenant", "acme", "--share", "1", "--image", "sha256:0"});
   EXPECT_EQ(field.status, 4);
-  EXPECT_NE(field.err.find("'segments' cannot be honoured yet"), std::string::npos) << field.err;
+  EXPECT_NE(field.err.find("'image' cannot be honoured yet"), std::string::npos) << field.err;
   const std::string tcp = "127.0.0.1:" + std::to_string(server->tcp_port());
   EXPECT_EQ(run({"ps", "--host", tcp}).status, 6);
   EXPECT_EQ(run({"ps", "--host", tcp, "--token", "wrong"}).status, 6);

@@ -38,7 +38,7 @@ std::string offered(const std::string& script, const std::string& words) {
 TEST(Completion, names_come_from_their_lists) {
   const std::string text = completion_text("bash");
   for (const char* list : {"ps", "ps --all", "device list", "tenant list", "budget list",
-                           "invoice list", "commit list", "endpoint list"}) {
+                           "invoice list", "commit list", "reservation list", "endpoint list"}) {
     EXPECT_NE(text.find("loam " + std::string(list) + " --quiet"), std::string::npos) << list;
   }
 }

@@ -70,6 +70,14 @@ TEST_F(ServiceBooksTest, WhatIsToldAgainOrLateIsChargedOnce) {
   EXPECT_EQ(region.state.leases.at(lease).services.storage_mib_ms, 15 * gib_hour);
 }
 
+TEST_F(ServiceBooksTest, AQuoteSaysWhatComesOnTop) {
+  const QuoteAnswer quoted = quote(region.state, region.now, acme, Region::spec());
+  ASSERT_TRUE(quoted.quote.has_value());
+  const std::string words =
+      "; storage 0.1 USD a GiB-hour held; network 0.02 USD a GiB moved, on top";
+  EXPECT_TRUE(quoted.quote->rule.ends_with(words)) << quoted.quote->rule;
+}
+
 TEST_F(ServiceBooksTest, AnEndThatNobodyCountedKeepsWhatIsKnown) {
   const LeaseId lease = run();
   region.go(region.now + Duration::hours(1));

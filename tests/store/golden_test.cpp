@@ -79,6 +79,7 @@ TEST(GoldenTest, EveryLineReadsWritesTheSameBytesAndReplaysToTheStatedState) {
     history.payments();
     history.months();
     history.sellers();
+    history.reservations();
     const std::vector<Record> records = history.take();
     std::ofstream lines(golden + ".jsonl", std::ios::binary);
     for (const Record& record : records) lines << line_of(record) << '\n';
@@ -297,6 +298,28 @@ TEST(GoldenTest, AJournalFromBeforeInvoicesNamedASellerIsLiftedAndReplays) {
   }
   EXPECT_GT(invoices * commitments * ends * returns, 0U);
   EXPECT_EQ(state.seller, Seller{});
+}
+
+// Written before capacity could be reserved: no task names a reservation.
+TEST(GoldenTest, AJournalFromBeforeThereWereReservationsIsLiftedAndReplays) {
+  std::ifstream lines(
+      std::string(LOAM_SOURCE_DIR) + "/tests/golden/journal/0.1-before-reservations.jsonl",
+      std::ios::binary);
+  ASSERT_TRUE(lines.good());
+  engine::State state;
+  std::size_t lifted = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const bj::object json = bj::parse(line).as_object();
+    auto record = record_of(json);
+    ASSERT_TRUE(record.ok()) << to_text(record.error()) << "\n" << line;
+    if (const auto* accepted = std::get_if<TaskAccepted>(&record->event)) {
+      lifted += encode(record->event).version != json.at("version").as_int64() ? 1 : 0;
+      EXPECT_FALSE(accepted->spec->reservation.valid());
+    }
+    engine::evolve(state, *record);
+  }
+  EXPECT_GT(lifted, 0U);
+  EXPECT_TRUE(state.reservations.empty());
 }
 
 TEST(GoldenTest, AnEventOfANewerVersionIsNamed) {

@@ -475,4 +475,53 @@ void History::sellers() {
   act(IssueInvoice{acme});
 }
 
+void History::reservations() {
+  pass(Duration::minutes(1));
+  for (const Device& device : std::vector<Device>(state_.devices)) {
+    act(DrainDevice{device.id, false});
+    act(ReportDeviceHealth{device.id, DeviceHealth::healthy, "", {}});
+  }
+  RateCard card;
+  card.on_demand = usd("0.02");
+  Price reservation;
+  reservation.purchase_model = PurchaseModel::reservation;
+  reservation.tiers = {{0, usd("0.03")}};
+  card.terms.prices = {reservation};
+  card.terms.reservation_unused = BasisPoints{5000};
+  card.terms.taxes = {{"VAT", 190'000}};
+  act(PublishRateCard{card});
+  settle();
+  act(TopUp{acme, usd("1000"), "for a reservation"});
+  MakeReservation asked;
+  asked.tenant = acme;
+  asked.order.attribution.project = "vision";
+  asked.order.request.ce = MilliCe{100'000};
+  asked.order.to = now + Duration::hours(2);
+  const auto id = ReservationId::parse(act(asked));
+  ASSERT_TRUE(id.has_value());
+  // It goes to the other device.
+  const DeviceId device =
+      state_.reservations.at(*id).reservation.members.front().slices.front().device;
+  act(DrainDevice{device, true});
+  act(DrainDevice{device, false});
+  TaskSpec task;
+  task.name = "reserved";
+  task.command = {"true"};
+  task.request.ce = MilliCe{40'000};
+  task.purchase_model = PurchaseModel::reservation;
+  task.reservation = *id;
+  const auto on_it = TaskId::parse(act(SubmitTask{acme, task}));
+  ASSERT_TRUE(on_it.has_value());
+  settle();
+  start(*on_it);
+  pass(Duration::minutes(30));
+  end(*on_it);
+  for (int half_hours = 0; half_hours < 7; ++half_hours) {
+    settle();
+    pass(Duration::minutes(30));
+  }
+  settle();
+  act(IssueInvoice{acme});
+}
+
 }  // namespace loam::store

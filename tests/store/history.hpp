@@ -64,6 +64,8 @@ class History {
   void months();
   // Who sells; money committed; a run that says what it made; a task that goes on otherwise.
   void sellers();
+  // One that moves, is used in part, charged hour by hour, and ends with its time.
+  void reservations();
 
  private:
   engine::State state_;

@@ -328,6 +328,48 @@ TEST(QueriesTest, TaskStatesAreThoseOfTheEngineAtEveryStep) {
   }
 }
 
+TEST(QueriesTest, ReservationsAreThoseOfTheEngineAtEveryStep) {
+  Region region;
+  region.history.found_region();
+  region.history.reservations();
+  engine::State state;
+  Money unused = usd("0");
+  for (const Record& record : region.history.take()) {
+    engine::evolve(state, record);
+    ASSERT_TRUE(region.journal->append(std::span(&record, 1)).ok());
+    const auto rows = region.queries->reservations({});
+    ASSERT_TRUE(rows.ok()) << to_text(rows.error());
+    ASSERT_EQ(rows->size(), state.reservations.size());
+    for (const ReservationRow& row : *rows) {
+      const Reservation& real = state.reservations.at(row.reservation.id).reservation;
+      EXPECT_EQ(row.reservation.held, real.held) << "record " << record.sequence;
+      EXPECT_EQ(row.reservation.charged_to, real.charged_to) << "record " << record.sequence;
+      EXPECT_EQ(row.reservation.ended_at, real.ended_at) << "record " << record.sequence;
+      EXPECT_EQ(row.reservation.billable_ce, real.billable_ce);
+      EXPECT_EQ(row.reservation.order.attribution, real.order.attribution);
+    }
+    if (const auto* charged = std::get_if<ReservationCharged>(&record.event)) {
+      for (const AdjustmentLine& line : charged->lines) unused += line.net;
+    }
+  }
+  const auto rows = region.queries->reservations(acme);
+  ASSERT_EQ(rows->size(), 1U);
+  EXPECT_EQ(rows->front().end, ReservationEnd::over);
+  EXPECT_EQ(rows->front().reservation.held, usd("0"));
+  EXPECT_NE(rows->front().devices.find("n1/"), std::string::npos) << rows->front().devices;
+  EXPECT_TRUE(region.queries->reservations(beta)->empty());
+  // Its lines are on the bill under its name.
+  EXPECT_FALSE(unused.is_zero());
+  const auto lines = region.queries->adjustments(acme, Instant{}, Instant::never());
+  ASSERT_TRUE(lines.ok()) << to_text(lines.error());
+  for (const AdjustmentRow& line : *lines) {
+    EXPECT_EQ(line.reservation, rows->front().reservation.id);
+    EXPECT_EQ(line.line.key.kind, InvoiceLineKind::unused);
+    unused -= line.line.net;
+  }
+  EXPECT_TRUE(unused.is_zero());
+}
+
 TEST(QueriesTest, ManyThreadsMayAskAtOnceWhileTheJournalGrows) {
   Region region;
   region.history.found_region();

@@ -62,7 +62,13 @@ std::string of_what(const api::AdjustmentView& each) {
   if (each.kind == "credit_note") return each.note + " of " + each.invoice;
   if (each.kind == "rounding") return each.invoice;
   const bool tokens = each.kind.ends_with("_tokens") || each.kind == "token_income";
-  return tokens ? each.model : each.commitment + each.lease;
+  return tokens ? each.model : each.commitment + each.reservation + each.lease;
+}
+
+// What is charged or given back, in words where its name says too little.
+std::string kind_words(const std::string& kind, bool reserved) {
+  if (kind == "unused") return "reserved, not used";
+  return kind == "covered" && reserved ? "more than reserved" : kind;
 }
 
 std::string gib_words(const std::string& kind, const std::string& gib) {
@@ -76,7 +82,8 @@ std::string quantity_of(const api::AdjustmentView& each) {
   return each.kind == "credit" || each.of_document() ? "" : each.ce_hours;
 }
 
-// Fees of commitments, what they cover and what else was given back: the total counts them.
+// Fees of commitments, what they cover, what was reserved and not used, and what else was given
+// back: the total counts them.
 std::string adjustments_text(const api::BillView& bill, bool colour, std::size_t width) {
   if (bill.adjustments.empty()) return "";
   Table table({{"BESIDES"},
@@ -91,7 +98,7 @@ std::string adjustments_text(const api::BillView& bill, bool colour, std::size_t
       bill.currency);
   std::size_t i = 0;
   for (const api::AdjustmentView& each : bill.adjustments) {
-    table.add({each.kind, instant_text(each.from),
+    table.add({kind_words(each.kind, !each.reservation.empty()), instant_text(each.from),
                each.to == each.from ? "" : instant_text(each.to), each.project, of_what(each),
                quantity_of(each), nets[i++]});
   }
@@ -114,10 +121,12 @@ std::string taxes_text(const api::BillView& bill, bool colour, std::size_t width
   return table.text(colour, width) + "\n";
 }
 
-// "on_demand", "on_demand night", "spot".
+// "on_demand", "on_demand night", "spot", "reservation rsv-1".
 std::string terms_of(const api::BillLine& line) {
-  if (!line.window.empty()) return line.purchase_model + " " + line.window;
-  return line.tariff == "flat" ? line.purchase_model : line.purchase_model + " " + line.tariff;
+  std::string text = line.purchase_model;
+  for (const std::string& more : {line.reservation, line.window})
+    text += (more.empty() ? "" : " ") + more;
+  return line.tariff == "flat" || !line.window.empty() ? text : text + " " + line.tariff;
 }
 
 std::string billed_text(const api::BillLine& line) {
@@ -239,10 +248,11 @@ std::string bills_text(const api::BillList& list, bool colour, std::size_t width
 
 namespace {
 
-// "on_demand", "on_demand night", "correction: on_demand".
+// "on_demand", "on_demand night", "correction: on_demand", "reserved, not used".
 std::string line_terms(const api::InvoiceLineView& line) {
-  std::string text = line.kind == "usage" ? "" : line.kind + ": ";
-  text += line.purchase_model;
+  if (!line.gib.empty()) return line.kind;
+  std::string text = kind_words(line.kind, line.purchase_model == "reservation");
+  if (text == line.kind) text = (text == "usage" ? "" : text + ": ") + line.purchase_model;
   return line.window.empty() ? text : text + " " + line.window;
 }
 
@@ -258,7 +268,7 @@ std::string invoice_text(const api::InvoiceView& invoice, bool colour, std::size
                {"MODEL", Align::left, true},
                {"TERMS"},
                {"QUANTITY", Align::right},
-               {"A CE-HOUR", Align::right},
+               {"UNIT PRICE", Align::right},
                {"LIST", Align::right},
                {"NET", Align::right},
                {"PAYABLE", Align::right}});

@@ -17,6 +17,7 @@ std::vector<Section> made() {
   for (Command& command : rate_commands()) money.push_back(std::move(command));
   for (Command& command : budget_commands()) money.push_back(std::move(command));
   for (Command& command : commit_commands()) money.push_back(std::move(command));
+  for (Command& command : reservation_commands()) money.push_back(std::move(command));
   for (Command& command : spending_commands()) money.push_back(std::move(command));
   for (Command& command : efficiency_commands()) money.push_back(std::move(command));
   for (Command& command : split_commands()) money.push_back(std::move(command));

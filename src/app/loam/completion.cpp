@@ -14,7 +14,7 @@ std::string lister(const std::string& kind) {
   };
   if (kind == "@task") return first_column("ps");
   if (kind == "@any_task") return first_column("ps --all");
-  for (const char* noun : {"budget", "invoice", "commit", "endpoint"}) {
+  for (const char* noun : {"budget", "invoice", "commit", "reservation", "endpoint"}) {
     if (kind == "@" + std::string(noun)) return first_column(noun + std::string(" list"));
   }
   if (kind == "@device") return "loam device list --quiet 2>/dev/null | awk 'NR>1{print $2}'";

@@ -1,4 +1,5 @@
-// Commitments and credits as FOCUS rows: from bills and commitments of the API. Pure.
+// Commitments, unused reservations and credits as FOCUS rows: from bills and commitments of the
+// API. Pure.
 #include <algorithm>
 #include <limits>
 
@@ -83,19 +84,53 @@ Result<std::vector<Fee>> fees_of(const std::vector<api::CommitmentView>& commitm
   return fees;
 }
 
-billing::FocusRow credit_row(const api::AdjustmentView& adjustment, Money net,
-                             const billing::Period& period) {
-  billing::FocusRow row;
-  row.category = "Credit";
-  row.description = adjustment.kind == "covered"        ? "use that a commitment covers"
-                    : adjustment.kind == "token_income" ? "others' tokens of " + adjustment.model
-                                                        : "less than promised, " + adjustment.lease;
-  row.charge_period = period;
-  row.billed = row.effective = net;
+void add_tags(const api::AdjustmentView& adjustment, billing::FocusRow& row) {
   row.tags.emplace_back("environment", adjustment.environment);
   if (!adjustment.model.empty()) row.tags.emplace_back("model", adjustment.model);
   if (!adjustment.model_version.empty())
     row.tags.emplace_back("model_version", adjustment.model_version);
+}
+
+billing::FocusRow credit_row(const api::AdjustmentView& adjustment, Money net,
+                             const billing::Period& period) {
+  billing::FocusRow row;
+  row.category = "Credit";
+  const bool reserved = !adjustment.reservation.empty();
+  row.description = reserved ? "more than " + adjustment.reservation + " reserved"
+                    : adjustment.kind == "covered"      ? "use that a commitment covers"
+                    : adjustment.kind == "token_income" ? "others' tokens of " + adjustment.model
+                                                        : "less than promised, " + adjustment.lease;
+  row.charge_period = period;
+  row.billed = row.effective = net;
+  if (reserved) row.reservation_id = adjustment.reservation;
+  add_tags(adjustment, row);
+  return row;
+}
+
+// What was reserved and not used: CE-hours at what is left of the price for them.
+Result<billing::FocusRow> unused_row(const api::AdjustmentView& adjustment, Money net,
+                                     const billing::Period& period) {
+  LOAM_TRY(price, Money::parse(adjustment.unit_price, net.currency()));
+  LOAM_TRY(hours, Money::parse(adjustment.ce_hours, net.currency()));
+  billing::FocusRow row;
+  row.description = "unused of " + adjustment.reservation;
+  row.correction = net.is_negative();  // use of it was told late
+  row.charge_period = period;
+  row.pricing_category = "Standard";
+  row.resource_id = adjustment.reservation;
+  row.resource_type = "Reservation";
+  row.sku_id = "reservation_unused";
+  row.sku_meter = "reserved, not used, in CE-Hours";
+  row.sku_price_id = "reservation_unused/" + adjustment.unit_price;
+  row.reservation_id = adjustment.reservation;
+  row.reservation_status = "Unused";
+  row.billed = row.effective = net;
+  row.list_unit_price = price;
+  const Money list = price.times_ratio(hours.units(), Money::units_per_one, Rounding::half_even);
+  row.discount = billing::discount_of(list, net).value_or(BasisPoints{0});
+  row.pricing_quantity = billing::FocusQuantity(hours.units());
+  row.pricing_unit = "CE-Hours";
+  add_tags(adjustment, row);
   return row;
 }
 
@@ -239,13 +274,16 @@ Result<std::vector<billing::FocusRow>> focus_adjustments(
       } else if (adjustment.kind.ends_with("_tokens")) {
         LOAM_TRY(tokens, token_row(adjustment, net, {from, std::max(to, from + Duration{1})}));
         row = std::move(tokens);
+      } else if (adjustment.kind == "unused") {
+        LOAM_TRY(unused, unused_row(adjustment, net, {from, std::max(to, from + Duration{1})}));
+        row = std::move(unused);
       } else if (!adjustment.gib.empty()) {
         LOAM_TRY(service, service_row(adjustment, net, {from, std::max(to, from + Duration{1})}));
         row = std::move(service);
       } else {
         row = credit_row(adjustment, net, {from, std::max(to, from + Duration{1})});
       }
-      if (adjustment.kind == "covered") {
+      if (adjustment.kind == "covered" && adjustment.reservation.empty()) {
         LOAM_TRY(hours, Money::parse(adjustment.ce_hours, currency));
         covered -= hours.units();
       }

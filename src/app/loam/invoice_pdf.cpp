@@ -258,10 +258,11 @@ class Writer {
   }
 
   void row(const DocumentLine& line) {
-    const std::string kind =
-        line.kind == billing::LineKind::usage || line.kind == billing::LineKind::credit
-            ? ""
-            : std::string(billing::name_of(line.kind)) + ": ";
+    const std::string kind = line.kind == billing::LineKind::usage ||
+                                     line.kind == billing::LineKind::credit ||
+                                     line.kind == billing::LineKind::unused
+                                 ? ""
+                                 : std::string(billing::name_of(line.kind)) + ": ";
     const std::string whose =
         line.environment.empty() ? line.project : line.project + " / " + line.environment;
     const std::string model = line.model.empty() ? "" : ", " + line.model;

@@ -103,14 +103,20 @@ Result<int> issue_all(Session& session, const Arguments& arguments) {
   return 0;
 }
 
+Result<int> print_invoice(Session& session, const api::InvoiceView& invoice) {
+  if (session.json()) return session.print_json(invoice);
+  session.out() << invoice_text(invoice, session.console().colour, session.width());
+  LOAM_TRY(document, document_of(invoice));
+  if (document.due) session.out() << "due " << billing::due_text(document) << "\n";
+  return 0;
+}
+
 Result<int> run_invoice_issue(Session& session, const Arguments& arguments) {
   if (arguments.has("all")) return issue_all(session, arguments);
   if (arguments.operands.empty()) return invalid("no tenant is named", "name one, or say --all");
   LOAM_TRY(client, session.client());
   LOAM_TRY(invoice, client->issue_invoice({arguments.operand(0), month_in(arguments)}));
-  if (session.json()) return session.print_json(invoice);
-  session.out() << invoice_text(invoice, session.console().colour, session.width());
-  return 0;
+  return print_invoice(session, invoice);
 }
 
 Result<int> run_invoice_list(Session& session, const Arguments& arguments) {
@@ -198,9 +204,7 @@ Result<int> run_invoice_show(Session& session, const Arguments& arguments) {
     LOAM_TRY(document, document_of(invoice));
     return render(session, arguments, std::move(document));
   }
-  if (session.json()) return session.print_json(invoice);
-  session.out() << invoice_text(invoice, session.console().colour, session.width());
-  return 0;
+  return print_invoice(session, invoice);
 }
 
 Result<int> run_invoice_credit(Session& session, const Arguments& arguments) {

@@ -134,7 +134,6 @@ std::vector<std::string> notes_on(const PriceTerms& terms, Money on_demand) {
     notes.push_back("backup: tenants have no backups here, and the daemon refuses the card");
   const auto reservation = least_of(terms, PurchaseModel::reservation);
   const auto commitment = least_of(terms, PurchaseModel::commitment);
-  if (reservation) notes.push_back("reservation: not sold by the daemon yet");
   if (!reservation && terms.reservation_unused != PriceTerms{}.reservation_unused)
     notes.push_back("reservation_unused: says nothing without a price of the model reservation");
   if (reservation && *reservation < on_demand)
@@ -311,11 +310,13 @@ Result<int> run_rate_publish(Session& session, const Arguments& arguments) {
 Result<std::string> instant_or_day(const Arguments& arguments, const char* option) {
   if (!arguments.has(option)) return std::string();
   const std::string given = arguments.text(option);
-  constexpr std::size_t day_bytes = 10;  // "2026-03-02"
-  const std::string text = given.size() == day_bytes ? given + "T00:00:00Z" : given;
+  constexpr std::size_t day_bytes = 10;     // "2026-03-02"
+  constexpr std::size_t minute_bytes = 17;  // "2026-03-02T08:00Z"
+  std::string text = given.size() == day_bytes ? given + "T00:00:00Z" : given;
+  if (text.size() == minute_bytes && text.back() == 'Z') text.insert(minute_bytes - 1, ":00");
   if (const auto instant = parse_instant(text); !instant)
     return invalid("--" + std::string(option) + ": " + instant.error().message,
-                   "write it as 2026-03-02 or 2026-03-02T00:00:00Z");
+                   "write it as 2026-03-02, 2026-03-02T08:00Z or 2026-03-02T08:00:00Z");
   return text;
 }
 

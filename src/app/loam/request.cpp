@@ -6,6 +6,7 @@
 #include <iterator>
 #include <set>
 
+#include "app/loam/commands.hpp"
 #include "app/loam/human.hpp"
 #include "base/quantity.hpp"
 #include "base/time.hpp"
@@ -133,7 +134,9 @@ Result<api::TaskRequest> read_file(const std::string& path) {
   return request;
 }
 
-Result<void> take_resources(const Arguments& arguments, api::TaskRequest& request) {
+// Of a task, or of a reservation.
+template <class Request>
+Result<void> take_resources(const Arguments& arguments, Request& request) {
   LOAM_CHECK(take(arguments, "ce", request.ce, parse_ce));
   LOAM_CHECK(take(arguments, "share", request.share, parse_share));
   LOAM_CHECK(take(arguments, "memory", request.memory, parse_memory));
@@ -148,6 +151,7 @@ Result<void> take_resources(const Arguments& arguments, api::TaskRequest& reques
   take(arguments, "work-class", request.work_class);
   take(arguments, "isolation", request.isolation);
   if (arguments.has("burstable")) request.mode = "burstable";
+  LOAM_CHECK(take_count(arguments, "gang", 1, 1'000'000, request.gang));
   // What is typed goes before what the file says of the other.
   if (arguments.has("ce") && !arguments.has("share")) request.share.reset();
   if (arguments.has("share") && !arguments.has("ce")) request.ce.reset();
@@ -192,9 +196,20 @@ Result<void> take_times(const Arguments& arguments, api::TaskRequest& request) {
   LOAM_CHECK(take(arguments, "deadline", request.deadline, parse_instant));
   LOAM_CHECK(take_count(arguments, "restarts", 0, 1000, request.restarts_max));
   LOAM_CHECK(take_count(arguments, "segments", 1, 1'000'000, request.segments));
-  LOAM_CHECK(take_count(arguments, "gang", 1, 1'000'000, request.gang));
   take(arguments, "every", request.recurrence);
   return {};
+}
+
+// What is typed of the two goes before what the file says of the other.
+void take_purchase(const Arguments& arguments, api::TaskRequest& request) {
+  const bool on_one = arguments.has("reservation");
+  if (arguments.has("purchase")) {
+    request.purchase_model = arguments.text("purchase");
+    if (!on_one && request.purchase_model != "reservation") request.reservation.clear();
+  } else if (on_one) {
+    request.purchase_model.reset();
+  }
+  take(arguments, "reservation", request.reservation);
 }
 
 // In a CI job, what it runs for becomes tags, where nobody said otherwise.
@@ -252,11 +267,23 @@ std::string defaults_of(const api::QuoteView& quote, const Arguments& arguments,
   add(asked.host_memory.has_value(), "host-memory 2GiB");
   add(asked.isolation != plain.isolation, "isolation any");
   add(asked.mode != plain.mode, "strict");
-  add(asked.purchase_model != plain.purchase_model, "purchase " + quote.purchase_model);
+  add(asked.purchase_model.has_value() || !asked.reservation.empty(),
+      "purchase " + quote.purchase_model);
   add(asked.tariff != plain.tariff, "tariff " + quote.tariff);
   add(asked.project != plain.project, "project " + asked.project);
   add(asked.environment != plain.environment, "environment " + asked.environment);
   return text;
+}
+
+// What runs on a reservation is paid from what that set aside: nothing is for itself.
+const std::string& most_of(const api::QuoteView& quote) {
+  return quote.purchase_model == "reservation" ? quote.worst_with_tax : quote.at_most;
+}
+
+std::string most_words(const api::QuoteView& quote, const api::TaskRequest& asked) {
+  const std::string time = "for " + human_duration(quote.limit_ms) + "; ";
+  return asked.reservation.empty() ? time + "set aside first, what is left comes back"
+                                   : time + "paid from what " + asked.reservation + " set aside";
 }
 
 }  // namespace
@@ -293,6 +320,8 @@ std::vector<OptionGroup> request_options() {
       {"Terms",
        {{"--purchase", "MODEL", "purchase model", Kind::value,
          "on_demand reservation commitment spot hybrid"},
+        {"--reservation", "RSV", "on what is reserved, such as rsv-1: loam reservation list",
+         Kind::value, "@reservation"},
         {"--tariff", "TARIFF", "price by the hour of day or not", Kind::value, "flat time_of_day"},
         {"--class", "NAME", "service class; default: standard"},
         {"--role", "ROLE", "of a hybrid task: critical runs on demand; default: auxiliary, on spot",
@@ -300,10 +329,10 @@ std::vector<OptionGroup> request_options() {
         {"--queue", "NAME", "where it waits; default: the pool's first queue"},
         {"--grace", "LENGTH", "between the notice and the kill; default: 30s"},
         {"--restarts", "N", "new attempts after the loss of a device; default: 0"},
-        {"--deadline", "INSTANT", "be done by, UTC, such as 2026-03-02T00:00:00Z; not yet"},
-        {"--every", "CRON", "run again and again: a cron expression and a zone; not yet"},
-        {"--segments", "N",
-         "a chain of pieces that each end in a checkpoint, not yet; default: 1"}}},
+        {"--deadline", "INSTANT",
+         "be done by, UTC, such as 2026-03-02T00:00:00Z: runs in the cheapest hours before"},
+        {"--every", "CRON", "run each time that is due: '0 2 * * 1-5 Europe/Berlin', @daily"},
+        {"--segments", "N", "equal pieces of --time that each end in a checkpoint; default: 1"}}},
       {"Who pays",
        {{"--tenant", "NAME", "the tenant; default: LOAM_TENANT, else the caller's own", Kind::value,
          "@tenant"},
@@ -347,7 +376,7 @@ Result<api::TaskRequest> request_of(const Session& session, const Arguments& arg
   take(arguments, "name", request.name);
   take(arguments, "workdir", request.working_directory);
   take(arguments, "image", request.image);
-  take(arguments, "purchase", request.purchase_model);
+  take_purchase(arguments, request);
   take(arguments, "tariff", request.tariff);
   take(arguments, "class", request.service_class);
   take(arguments, "queue", request.queue);
@@ -372,6 +401,57 @@ Result<api::TaskRequest> request_of(const Session& session, const Arguments& arg
   return request;
 }
 
+std::vector<OptionGroup> reservation_options() {
+  std::vector<OptionGroup> groups = request_options();
+  const auto only = [&](const char* title, const char* now, const std::set<std::string>& keys) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const OptionGroup& of) {
+      return std::string_view(of.title) == title;
+    });
+    group->title = now;
+    std::erase_if(group->options,
+                  [&](const Option& of) { return !keys.contains(std::string(of.key())); });
+  };
+  only("How much", "How much",
+       {"ce", "share", "memory", "bandwidth", "cpu", "host-memory", "devices", "gang"});
+  only("Terms", "Terms", {"tariff", "queue"});
+  only("Who pays", "Whose cost unused time is",
+       {"tenant", "project", "environment", "model", "tag"});
+  std::erase_if(groups,
+                [](const OptionGroup& of) { return std::string_view(of.title) == "The process"; });
+  const OptionGroup when{
+      "When",
+      {{"--from", "INSTANT", "its begin, such as 2026-12-01T08:00Z; default: now"},
+       {"--to", "INSTANT", "its end, not included"},
+       {"--for", "LENGTH", "or how long it is, such as 4h"}}};
+  groups.insert(groups.begin(), when);
+  return groups;
+}
+
+Result<api::ReservationRequest> reservation_of(const Session& session, const Arguments& arguments) {
+  LOAM_CHECK(check_text(arguments));
+  api::ReservationRequest request;
+  if (arguments.has("to") == arguments.has("for")) {
+    return invalid(arguments.has("to") ? "both --to and --for are given" : "its end is missing",
+                   "give it as an instant, --to 2026-12-01T12:00Z, or as a length, --for 4h");
+  }
+  LOAM_TRY(from, instant_or_day(arguments, "from"));
+  LOAM_TRY(to, instant_or_day(arguments, "to"));
+  if (!from.empty()) request.from = from;
+  if (!to.empty()) request.to = to;
+  LOAM_CHECK(take(arguments, "for", request.length, parse_duration));
+  LOAM_CHECK(take_resources(arguments, request));
+  request.tenant = session.tenant();
+  take(arguments, "tariff", request.tariff);
+  take(arguments, "queue", request.queue);
+  take(arguments, "project", request.project);
+  take(arguments, "environment", request.environment);
+  take(arguments, "model", request.model);
+  LOAM_CHECK(take_pairs(arguments, "tag", "KEY=VALUE", request.tags));
+  if (const auto good = billing::check(request.tags); !good.ok())
+    return invalid("--tag: " + good.error().message, good.error().next_step);
+  return request;
+}
+
 std::string quote_text(const api::QuoteView& quote, const Arguments& arguments,
                        const api::TaskRequest& asked, bool colour) {
   const auto money = [&](const std::string& amount) {
@@ -385,9 +465,10 @@ std::string quote_text(const api::QuoteView& quote, const Arguments& arguments,
   if (quote.discount_percent != "0") why += ", less " + quote.discount_percent + " %";
   const bool taxed = quote.tax_percent != "0";
   if (taxed) why += ", before tax";
-  std::vector<std::string> numbers{quote.per_task ? "-" : money(quote.per_hour),
-                                   money_most(quote.at_most, quote.currency) + " " + quote.currency,
-                                   when_it_starts(quote), money(quote.expected_with_tax)};
+  std::vector<std::string> numbers{
+      quote.per_task ? "-" : money(quote.per_hour),
+      money_most(most_of(quote), quote.currency) + " " + quote.currency, when_it_starts(quote),
+      money(quote.expected_with_tax)};
   std::size_t width = 0;
   for (const std::string& number : numbers) width = std::max(width, number.size() + 3);
   const auto line = [&](const char* name, const std::string& number, const std::string& words) {
@@ -402,8 +483,7 @@ std::string quote_text(const api::QuoteView& quote, const Arguments& arguments,
            "for " + human_duration(quote.expected_ms) + "; best " + money(quote.best_with_tax) +
                ", worst " + money_most(quote.worst_with_tax, quote.currency) + " " +
                quote.currency + (taxed ? "; tax of " + quote.tax_percent + " % included" : "")) +
-      line("at most   ", numbers[1],
-           "for " + human_duration(quote.limit_ms) + "; set aside first, what is left comes back") +
+      line("at most   ", numbers[1], most_words(quote, asked)) +
       line("starts    ", numbers[2],
            quote.starts_now ? "on " + where : "waits: " + waits_text(quote));
   text += "\n" + facts_text({{"gets", slices_text(quote) + percent(quote.share) + " of " + where +
@@ -421,7 +501,7 @@ std::string quote_text(const api::QuoteView& quote, const Arguments& arguments,
 
 std::string quote_line(const api::QuoteView& quote) {
   return "quote: " + money_short(quote.per_hour, quote.currency) + " " + quote.currency +
-         " per hour, at most " + money_most(quote.at_most, quote.currency) + " " + quote.currency +
+         " per hour, at most " + money_most(most_of(quote), quote.currency) + " " + quote.currency +
          " in " + human_duration(quote.limit_ms) + ", " +
          (quote.starts_now ? "starts now on " + printable(quote.device)
                            : "waits: " + printable(waits_text(quote))) +

@@ -16,6 +16,10 @@ std::vector<OptionGroup> request_options();
 // Reads --file first, then the options over it. Errors name the option and the value.
 Result<api::TaskRequest> request_of(const Session& session, const Arguments& arguments);
 
+// The same of a reservation.
+std::vector<OptionGroup> reservation_options();
+Result<api::ReservationRequest> reservation_of(const Session& session, const Arguments& arguments);
+
 // A quote in three numbers a person understands, what would be given, and the defaults that were
 // filled in.
 std::string quote_text(const api::QuoteView& quote, const Arguments& arguments,

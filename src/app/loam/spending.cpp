@@ -9,6 +9,7 @@
 #include "app/loam/human.hpp"
 #include "app/loam/table.hpp"
 #include "billing/csv.hpp"
+#include "billing/record_parts.hpp"
 
 namespace loam::cli {
 namespace {
@@ -26,7 +27,8 @@ Result<PurchaseModel> model_of(const std::string& text) {
 
 Result<billing::LineKind> line_kind_of(const std::string& text) {
   using Kind = billing::LineKind;
-  for (const Kind kind : {Kind::usage, Kind::correction, Kind::credit, Kind::fee, Kind::covered}) {
+  for (const Kind kind :
+       {Kind::usage, Kind::correction, Kind::credit, Kind::fee, Kind::covered, Kind::unused}) {
     if (text == billing::name_of(kind)) return kind;
   }
   if (text == "token_income") return Kind::credit;
@@ -47,6 +49,7 @@ Attribution who_of(const api::BillLine& line) {
 // As `loam cost --by meter` names it.
 std::string meter_of(const std::string& adjustment) {
   if (adjustment.ends_with("_tokens")) return "tokens";
+  if (adjustment == "unused") return "reservation_unused";
   return adjustment == "fee" ? "commitment_fee" : adjustment;
 }
 
@@ -142,6 +145,10 @@ Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>&
       if (!line.invoice.empty()) row.invoice_id = line.invoice;
       row.correction = line.units_ms < 0 || line.tasks < 0;
       if (!line.name.empty()) row.resource_name = line.name;
+      if (!line.reservation.empty()) {
+        row.reservation_id = line.reservation;
+        row.reservation_status = "Used";
+      }
       if (!line.group.empty() && !line.tags.contains("group"))
         row.tags.emplace_back("group", line.group);
       rows.push_back(std::move(row));
@@ -290,6 +297,16 @@ std::string cost_json(const std::vector<billing::CostLine>& lines, const billing
 
 namespace {
 
+// Where the rate card takes less than the price for what was not used.
+std::string unused_share(const billing::DocumentLine& line) {
+  constexpr std::int64_t whole = 10'000;
+  const Money full =
+      line.unit_price.times_ratio(line.quantity, Money::units_per_one, Rounding::half_even);
+  const auto off = billing::discount_of(full, line.list);
+  if (!off || off->value == 0) return {};
+  return ", at " + decimal_text(whole - off->value, 2) + " % of the price";
+}
+
 Result<billing::DocumentLine> document_line(const api::InvoiceLineView& line, Currency currency) {
   billing::DocumentLine made;
   made.project = line.project;
@@ -299,6 +316,9 @@ Result<billing::DocumentLine> document_line(const api::InvoiceLineView& line, Cu
   made.kind = kind;
   made.description = line.purchase_model + " compute";
   if (line.kind == "fee") made.description = "commitment, by the CE-hour of its period";
+  if (line.kind == "unused") made.description = "reserved, not used";
+  if (line.kind == "covered" && line.purchase_model == "reservation")
+    made.description = "more than was reserved";
   if (line.tokens != 0) {
     made.description = line.kind == "token_income" ? "others' tokens" : line.kind;
     made.description += ", price of a million";
@@ -327,6 +347,7 @@ Result<billing::DocumentLine> document_line(const api::InvoiceLineView& line, Cu
   made.list = list;
   made.net = net;
   made.payable = payable;
+  if (made.kind == billing::LineKind::unused) made.description += unused_share(made);
   return made;
 }
 

@@ -31,7 +31,8 @@ Result<void> add_focus_documents(const std::vector<BucketBill>& bills, const std
                                  std::vector<billing::FocusRow>& rows);
 // What is charged or given back besides usage: a commitment's fee as its purchase, spread over its
 // days as what was used and what stayed unused of it; what it covers, and service credits, as
-// credits against the usage rows. Credit notes are left to add_focus_documents.
+// credits against the usage rows; what was reserved and not used, as unused capacity. Credit notes
+// are left to add_focus_documents.
 Result<std::vector<billing::FocusRow>> focus_adjustments(
     const std::vector<BucketBill>& bills, const std::vector<api::CommitmentView>& commitments,
     const std::string& issuer);

@@ -119,7 +119,9 @@ Result<int> run_show(Session& session, const Arguments& arguments) {
                     (task.cost_with_tax == task.cost
                          ? std::string()
                          : " before tax, " + money(task.cost_with_tax) + " with it") +
-                    ", " + task.purchase_model + ", " + task.tariff},
+                    ", " + task.purchase_model +
+                    (task.reservation.empty() ? std::string() : " " + task.reservation) + ", " +
+                    task.tariff},
        {"made", task.output.value_or("")},
        {"held", money(task.held)}},
       session.console().colour);

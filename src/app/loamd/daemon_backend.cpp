@@ -119,8 +119,18 @@ Result<std::vector<api::AdjustmentRecord>> DaemonBackend::adjustments(TenantId t
   LOAM_TRY(rows, queries_.adjustments(tenant, from, to));
   std::vector<api::AdjustmentRecord> records;
   for (store::AdjustmentRow& row : rows)
+    records.push_back({row.from, row.to, row.commitment, row.lease, std::move(row.line),
+                       row.sequence, row.reservation});
+  return records;
+}
+
+Result<std::vector<api::ReservationRecord>> DaemonBackend::reservations(
+    std::optional<TenantId> tenant) {
+  LOAM_TRY(rows, queries_.reservations(tenant.value_or(TenantId{})));
+  std::vector<api::ReservationRecord> records;
+  for (store::ReservationRow& row : rows)
     records.push_back(
-        {row.from, row.to, row.commitment, row.lease, std::move(row.line), row.sequence});
+        {std::move(row.reservation), std::move(row.devices), row.end, std::move(row.reason)});
   return records;
 }
 

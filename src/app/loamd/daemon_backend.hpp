@@ -51,6 +51,7 @@ class DaemonBackend final : public api::Backend {
       const api::CreditNoteFilter& filter) override;
   Result<std::vector<api::AdjustmentRecord>> adjustments(TenantId tenant, Instant from,
                                                          Instant to) override;
+  Result<std::vector<api::ReservationRecord>> reservations(std::optional<TenantId> tenant) override;
   Result<std::vector<BudgetNotice>> budget_notices(const std::string& budget,
                                                    std::int64_t limit) override;
   Result<api::Party> buyer(TenantId tenant, Instant at) override;

@@ -225,7 +225,9 @@ void NodeExecutor::launch(const engine::State& state, const engine::LaunchEffect
   order.cpu_milli = spec.request.cpu.value;
   order.host_memory_mib = spec.request.host_memory.value;
   order.grace_ms = spec.grace.ms;
-  order.run_limit_ms = (spec.limit - task.run_time + engine::node_limit_slack).ms;
+  const Duration rest =
+      std::min(spec.limit - task.run_time, engine::reserved_until(state, spec) - state.now);
+  order.run_limit_ms = (rest + engine::node_limit_slack).ms;
   order.sandbox = sandbox_of(config_.sandbox);
   order.guard_library = config_.guard;
 
@@ -349,6 +351,7 @@ void NodeExecutor::stop(const engine::State& state, const engine::StopEffect& ef
     if (effect.reason == StopReason::limit) reason = "time limit";
     if (effect.reason == StopReason::device_lost) reason = "device lost";
     if (effect.reason == StopReason::preempted) reason = "preempted";
+    if (effect.reason == StopReason::segment) reason = "segment";
     if (effect.reason == StopReason::gang) reason = "another member of its gang ended";
     const auto stopped = supervisor_->stop(name, effect.grace.ms, reason);
     if (stopped) return;

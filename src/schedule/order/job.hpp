@@ -1,6 +1,7 @@
 // Job: a task as the scheduler sees it, and how far it has come. Pure.
 #pragma once
 
+#include <algorithm>
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
 #include <cstdint>
@@ -16,10 +17,8 @@
 
 namespace loam::schedule {
 
-struct ReservationTag {
-  static constexpr const char* prefix = "rsv-";
-};
-using ReservationId = Id<ReservationTag>;
+// What was sold as spot has so long to leave.
+inline constexpr Duration spot_notice = Duration::minutes(2);
 
 // Spot tasks rank so far below all service classes that any other may take their place.
 inline constexpr std::int64_t spot_levels_below = 1'000'000;
@@ -39,8 +38,10 @@ struct Job {
   Amounts takes;
   std::int64_t milli = 1000;  // milli-device of all slices: how wide it is
   Instant arrival;
-  std::optional<Duration> limit;   // as stated; enforced by whoever runs it
-  std::optional<Duration> length;  // where it is known exactly, as in a trace
+  Instant due;                       // not to start before; 1970: at once
+  std::optional<Duration> limit;     // as stated; enforced by whoever runs it
+  std::optional<Duration> length;    // where it is known exactly, as in a trace
+  Instant until = Instant::never();  // it has left by then, whatever its limit
   // To write and to read a checkpoint: together what a preemption costs, besides the time since
   // the last checkpoint.
   Duration save;
@@ -48,7 +49,7 @@ struct Job {
 };
 BOOST_DESCRIBE_STRUCT(Job, (),
                       (id, tenant, project, environment, queue, level, preemptible, reservation,
-                       ask, takes, milli, arrival, limit, length, save, load))
+                       ask, takes, milli, arrival, due, limit, length, until, save, load))
 
 BOOST_DEFINE_ENUM_CLASS(JobState, waiting, running)
 
@@ -82,7 +83,9 @@ struct Standing {
     return running() ? on_devices + (now - since) : on_devices;
   }
   // Neither running nor done: for how long it has waited in all.
-  Duration waited_at(Instant now) const { return now - job.arrival - on_devices_at(now); }
+  Duration waited_at(Instant now) const {
+    return std::max(Duration{}, now - job.arrival - on_devices_at(now));  // it may be due later
+  }
   // When it ends at the latest; never() where nothing was stated.
   Instant ends_by() const;
 };
@@ -96,8 +99,8 @@ using Standings = std::unordered_map<TaskId, Standing>;
 inline Instant Standing::ends_by() const {
   if (stopping) return stops_by;
   const std::optional<Duration>& most = job.length ? job.length : job.limit;
-  if (!most) return Instant::never();
-  return since + owed + (*most - served);
+  if (!most) return job.until;
+  return std::min(job.until, since + owed + (*most - served));
 }
 
 }  // namespace loam::schedule

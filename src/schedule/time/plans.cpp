@@ -11,6 +11,7 @@ void Plans::leaves(TaskId task) {
 void Plans::claim(TaskId task, ReservationId reservation, Instant from, Instant to, Place place,
                   bool yields_to_preemptible) {
   claims_.push_back({task, reservation, from, to, std::move(place), yields_to_preemptible});
+  any_reserved_ = any_reserved_ || reservation.valid();
 }
 
 void Plans::unclaim(TaskId task) {
@@ -42,7 +43,8 @@ std::optional<Plans::Conflict> Plans::delays(const Place& place, Instant ends, c
 }
 
 std::optional<Plans::Conflict> Plans::conflict(const Place& place, const Room& room, Instant ends,
-                                               bool preemptible, const Binds& binds) {
+                                               bool preemptible, const Binds& binds,
+                                               const std::set<TaskId>& away) {
   if (auto delayed = delays(place, ends, binds)) return delayed;
   for (const Claim& claim : claims_) {
     if (claim.from >= ends || (preemptible && claim.yields)) continue;
@@ -50,11 +52,16 @@ std::optional<Plans::Conflict> Plans::conflict(const Place& place, const Room& r
     if (claim.task.valid() && !binds(claim.task)) continue;
     // On the same device there may still be room for both.
     const auto both = room.copy();
-    walk_ends(claim.from, [&](Instant, const Place& freed) {
-      both->give_back(freed);
+    walk_ends(claim.from, [&](TaskId task, Instant, const Place& freed) {
+      if (away.count(task) == 0) both->give_back(freed);
       return true;
     });
     both->take(place);
+    for (const Claim& other : claims_) {  // what is reserved at that time, too, is taken together
+      const bool then = other.reservation.valid() && other.reservation != claim.reservation &&
+                        other.from <= claim.from && other.to > claim.from;
+      if (then && !(preemptible && other.yields)) both->take(other.place);
+    }
     if (!both->holds(claim.place)) {
       return Conflict{claim.task, claim.reservation, room.kinds_of(claim.place), true};
     }
@@ -89,7 +96,8 @@ void Plans::starts(TaskId task, const Place& place, Instant ends) {
   if (ends != Instant::never()) started_.emplace(ends, Running{task, place});
 }
 
-void Plans::walk_ends(Instant until, const std::function<bool(Instant, const Place&)>& each) const {
+void Plans::walk_ends(Instant until,
+                      const std::function<bool(TaskId, Instant, const Place&)>& each) const {
   auto running = ends_.begin();
   auto started = started_.begin();
   for (;;) {
@@ -100,13 +108,14 @@ void Plans::walk_ends(Instant until, const std::function<bool(Instant, const Pla
     if (!any && !fresh) return;
     const Instant at = fresh ? started->first : running->first;
     if (at > until) return;
-    const Place& place = fresh ? started->second.place : standings_.at(running->second).place;
+    const TaskId task = fresh ? started->second.task : running->second;
+    const Place& place = fresh ? started->second.place : standings_.at(task).place;
     if (fresh) {
       ++started;
     } else {
       ++running;
     }
-    if (!each(at, place)) return;
+    if (!each(task, at, place)) return;
   }
 }
 
@@ -114,7 +123,7 @@ std::vector<Plans::Freed> Plans::freed_from(Instant now, bool& all) const {
   std::vector<Freed> groups;
   std::size_t looked_at = 0;
   all = true;
-  walk_ends(Instant::never(), [&](Instant ends, const Place& place) {
+  walk_ends(Instant::never(), [&](TaskId, Instant ends, const Place& place) {
     const Instant at = std::max(now, ends);
     if (groups.empty() || groups.back().at != at) groups.push_back({at, {}});
     all = ++looked_at <= ends_max_;
@@ -190,11 +199,26 @@ Plans::Foresight Plans::plan_first(TaskId task, const Ask& ask, Kinds kinds, Ins
   return Foresight::later;
 }
 
+Plans::Foresight Plans::plan_beside(TaskId task, const Ask& ask, Kinds kinds,
+                                    std::optional<Duration> lasts, Instant now, const Room& room,
+                                    const Binds& binds, std::optional<Start>& start) {
+  start = earliest(ask, 0, lasts, now, room, binds);
+  if (!start) {
+    const Foresight foresight = plan_first(task, ask, kinds, now, room, start);
+    start.reset();  // it may lie on what is reserved: no promise
+    return foresight == Foresight::planned ? Foresight::later : foresight;
+  }
+  claim(task, {}, start->at, lasts ? start->at + *lasts : Instant::never(), start->place, false);
+  // The claim keeps others away; this says that its kinds have a plan.
+  first_.push_back({task, ask, kinds, Instant::never(), start->place, nullptr});
+  return Foresight::planned;
+}
+
 std::optional<Plans::Start> Plans::earliest(const Ask& ask, Kinds barred,
                                             std::optional<Duration> lasts, Instant now,
                                             const Room& room, const Binds& binds) const {
   std::vector<std::pair<Instant, const Place*>> ends;
-  walk_ends(Instant::never(), [&](Instant at, const Place& place) {
+  walk_ends(Instant::never(), [&](TaskId, Instant at, const Place& place) {
     ends.emplace_back(at, &place);
     return ends.size() < ends_max_;
   });

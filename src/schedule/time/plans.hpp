@@ -34,6 +34,8 @@ class Plans {
   void claim(TaskId task, ReservationId reservation, Instant from, Instant to, Place place,
              bool yields_to_preemptible);
   void unclaim(TaskId task);
+  // What is taken now, and free from then on: what an open reservation keeps.
+  void frees(Instant at, Place place) { started_.emplace(at, Running{{}, std::move(place)}); }
 
   struct Conflict {
     TaskId task;
@@ -45,9 +47,11 @@ class Plans {
   // one that comes after it.
   using Binds = std::function<bool(TaskId)>;
   // Whether a task at `place` from `now` until `ends` would delay a plan or sit on a claim.
-  // `preemptible`: it may use what is reserved, until then.
+  // `preemptible`: it may use what is reserved, until then. `away`: running tasks that are not in
+  // `room`, though they have not ended.
   std::optional<Conflict> conflict(const Place& place, const Room& room, Instant ends,
-                                   bool preemptible, const Binds& binds);
+                                   bool preemptible, const Binds& binds,
+                                   const std::set<TaskId>& away = {});
   // The same of the first tasks' plans alone.
   std::optional<Conflict> delays(const Place& place, Instant ends, const Binds& binds);
   // Another place, beside all claims that bind and begin before `ends`.
@@ -69,6 +73,12 @@ class Plans {
   // as a plan (EASY: its place may still change). `start` is set where it is planned.
   Foresight plan_first(TaskId task, const Ask& ask, Kinds kinds, Instant now, const Room& room,
                        std::optional<Start>& start);
+  // The same beside what is reserved: its place is fixed then. Where there is none within the
+  // bound, `later` or `unknown`.
+  Foresight plan_beside(TaskId task, const Ask& ask, Kinds kinds, std::optional<Duration> lasts,
+                        Instant now, const Room& room, const Binds& binds,
+                        std::optional<Start>& start);
+  bool any_reserved() const { return any_reserved_; }
   // The earliest start that is beside all claims that bind, for a task of length `lasts` (none:
   // unknown). Keeps nothing; claim() does.
   std::optional<Start> earliest(const Ask& ask, Kinds barred, std::optional<Duration> lasts,
@@ -113,7 +123,8 @@ class Plans {
   static std::optional<Start> first_fit_of_many(const Ask& ask, const std::vector<Freed>& groups,
                                                 std::unique_ptr<Room>& then);
   // Calls `each` with the known ends up to `until`, in order, until it gives false.
-  void walk_ends(Instant until, const std::function<bool(Instant, const Place&)>& each) const;
+  void walk_ends(Instant until,
+                 const std::function<bool(TaskId, Instant, const Place&)>& each) const;
   // Takes from `room` what is claimed in [from, to).
   void take_claims(Room& room, Instant from, Instant to, bool preemptible,
                    const Binds& binds) const;
@@ -124,6 +135,7 @@ class Plans {
   std::set<TaskId> gone_;
   std::multimap<Instant, Running> started_;  // in this pass, by end
   std::vector<Claim> claims_;
+  bool any_reserved_ = false;
   std::vector<First> first_;
 };
 
