@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 
 #include "base/money.hpp"
 
@@ -91,8 +92,42 @@ Error sqlite_error(sqlite3* database, int code, const std::string& doing) {
 
 // ---- Statement ------------------------------------------------------------------------------
 
-void Statement::Finalize::operator()(sqlite3_stmt* raw) const noexcept {
-  sqlite3_finalize(raw);
+// Statements of one connection that nobody uses, by their text. Parsing a query takes longer than
+// running it, for what is asked of a few rows.
+class IdleStatements {
+ public:
+  IdleStatements() = default;
+  IdleStatements(const IdleStatements&) = delete;
+  IdleStatements& operator=(const IdleStatements&) = delete;
+  ~IdleStatements() {
+    for (const auto& [sql, raw] : by_text_) sqlite3_finalize(raw);
+  }
+
+  sqlite3_stmt* take(std::string_view sql) {
+    const auto found = by_text_.find(sql);
+    if (found == by_text_.end()) return nullptr;
+    sqlite3_stmt* raw = found->second;
+    by_text_.erase(found);
+    return raw;
+  }
+  void keep(sqlite3_stmt* raw) {
+    constexpr std::size_t most = 64;
+    sqlite3_reset(raw);  // no read transaction stays open, and no text is pointed at
+    sqlite3_clear_bindings(raw);
+    const bool kept = by_text_.size() < most && by_text_.try_emplace(sqlite3_sql(raw), raw).second;
+    if (!kept) sqlite3_finalize(raw);
+  }
+
+ private:
+  std::map<std::string, sqlite3_stmt*, std::less<>> by_text_;
+};
+
+void Statement::GiveBack::operator()(sqlite3_stmt* raw) const noexcept {
+  if (const auto idle = home.lock()) {
+    idle->keep(raw);
+  } else {
+    sqlite3_finalize(raw);
+  }
 }
 
 // Binding fails only for a wrong position, out of memory or a text above 1 GB: the first is a
@@ -211,13 +246,15 @@ Result<void> Database::execute(const std::string& sql) {
 }
 
 Result<Statement> Database::prepare(std::string_view sql) {
+  if (idle_ == nullptr) idle_ = std::make_shared<IdleStatements>();
+  if (sqlite3_stmt* known = idle_->take(sql)) return Statement(known, idle_);
   sqlite3_stmt* raw = nullptr;
   const int code = sqlite3_prepare_v3(raw_.get(), sql.data(), static_cast<int>(sql.size()),
                                       SQLITE_PREPARE_PERSISTENT, &raw, nullptr);
   if (code != SQLITE_OK)
     return sqlite_error(raw_.get(), sqlite3_extended_errcode(raw_.get()),
                         "read from '" + path_ + "'");
-  return Statement(raw);
+  return Statement(raw, idle_);
 }
 
 Result<std::int64_t> Database::integer(std::string_view sql) {

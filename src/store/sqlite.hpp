@@ -20,12 +20,16 @@ namespace loam::store {
 
 using Blob = std::span<const std::uint8_t>;
 
+class IdleStatements;
+
 // A prepared statement. Text and blobs are bound without a copy: they must outlive the step.
 // Column accessors are for the row of the last step() that gave true.
 class Statement {
  public:
   Statement() = default;
-  explicit Statement(sqlite3_stmt* raw) : raw_(raw) {}
+  // At its end it goes back to `home`, if that is still there.
+  explicit Statement(sqlite3_stmt* raw, const std::shared_ptr<IdleStatements>& home = nullptr)
+      : raw_(raw, GiveBack{home}) {}
 
   void bind(int position, std::int64_t value);
   void bind(int position, std::string_view value);
@@ -68,10 +72,11 @@ class Statement {
   int columns() const;
 
  private:
-  struct Finalize {
+  struct GiveBack {
+    std::weak_ptr<IdleStatements> home;
     void operator()(sqlite3_stmt* raw) const noexcept;
   };
-  std::unique_ptr<sqlite3_stmt, Finalize> raw_;
+  std::unique_ptr<sqlite3_stmt, GiveBack> raw_;
 };
 
 enum class OpenMode { read_write, read_only, create };
@@ -85,6 +90,7 @@ class Database {
   static Result<Database> temporary();
 
   Result<void> execute(const std::string& sql);
+  // A text that was prepared here before and is not in use is not parsed again.
   Result<Statement> prepare(std::string_view sql);
   // The first column of the first row. Requires a statement that gives a row.
   Result<std::int64_t> integer(std::string_view sql);
@@ -105,6 +111,7 @@ class Database {
   static Result<Database> open_raw(const std::string& path, int flags);
 
   std::unique_ptr<sqlite3, Close> raw_;
+  std::shared_ptr<IdleStatements> idle_;  // ends before the connection does
   std::string path_;
 };
 
