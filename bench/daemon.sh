@@ -12,6 +12,8 @@ daemon=0
 
 clean_up() {
   if [[ $daemon -ne 0 ]]; then kill "$daemon" 2>/dev/null || true; fi
+  # What outlives a daemon: tasks, and the keeper.
+  pkill -f "loam-launch $root/" 2>/dev/null || true
   pkill -f "loam-keeper --root $root/" 2>/dev/null || true
   wait 2>/dev/null || true
   rm -rf "$root"
@@ -66,7 +68,7 @@ crowd="$("$bin/bench_clients" "$LOAM_HOST" 64 "$tasks")"
 pages="$root/pages"
 for ((i = 0; i < 50; ++i)); do
   from="$EPOCHREALTIME"
-  "$bin/loam" ps >/dev/null
+  "$bin/loam" --quiet ps >/dev/null
   milliseconds "$from" "$EPOCHREALTIME" >>"$pages"
 done
 
