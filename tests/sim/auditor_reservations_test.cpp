@@ -1,10 +1,7 @@
 // Rule 14, and what of rule 9 speaks of reservations: each test breaks one event of a run that is
 // right, and wants it found.
-#include <gmock/gmock.h>
-
-#include <functional>
-
 #include "sim/audited_world.hpp"
+#include "sim/broken_run.hpp"
 #include "sim/program.hpp"
 
 namespace loam::sim {
@@ -87,27 +84,9 @@ std::vector<Record> reserved_run() {
   return records;
 }
 
-std::string verdict_on(const std::vector<Record>& records) {
-  Auditor auditor;
-  for (const Record& record : records) {
-    auditor.hear(record);
-    if (!auditor.broken().empty()) return auditor.broken();
-  }
-  auditor.check_drained();
-  return auditor.broken();
-}
-
-// Applies `change` to the first event of type E, from the `skip`-th on.
 template <class E>
 std::string after(const std::function<void(E&)>& change, std::size_t skip = 0) {
-  std::vector<Record> records = reserved_run();
-  for (Record& record : records) {
-    auto* event = std::get_if<E>(&record.event);
-    if (event == nullptr || skip-- > 0) continue;
-    change(*event);
-    return verdict_on(records);
-  }
-  return "no such event in the run";
+  return verdict_after<E>(reserved_run(), change, skip);
 }
 
 PromisedSlice& slice_of(Reservation& reservation) {

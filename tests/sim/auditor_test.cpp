@@ -2,10 +2,7 @@
 // that is right, and wants the rule named.
 #include "sim/auditor.hpp"
 
-#include <gmock/gmock.h>
-
-#include <functional>
-
+#include "sim/broken_run.hpp"
 #include "sim/workload.hpp"
 #include "sim/world.hpp"
 
@@ -60,27 +57,9 @@ std::vector<Record> good_run() {
   return records;
 }
 
-std::string verdict_on(const std::vector<Record>& records) {
-  Auditor auditor;
-  for (const Record& record : records) {
-    auditor.hear(record);
-    if (!auditor.broken().empty()) return auditor.broken();
-  }
-  auditor.check_drained();
-  return auditor.broken();
-}
-
-// Applies `change` to the first event of type E (from the `skip`-th on) and asks the auditor.
 template <class E>
 std::string after(const std::function<void(E&)>& change, std::size_t skip = 0) {
-  std::vector<Record> records = good_run();
-  for (Record& record : records) {
-    auto* event = std::get_if<E>(&record.event);
-    if (event == nullptr || skip-- > 0) continue;
-    change(*event);
-    return verdict_on(records);
-  }
-  return "no such event in the run";
+  return verdict_after<E>(good_run(), change, skip);
 }
 
 TEST(Auditor, FindsNothingInARunThatIsRight) {
