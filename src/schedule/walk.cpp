@@ -103,7 +103,8 @@ void Walk::drop_promise(TaskId task) {
 void Walk::decide_start(const Standing& standing, Place place) {
   const Job& job = standing.job;
   room_->take(place);
-  plans_.starts(job.id, place, ends_if_started(standing, now_));
+  // What is reserved is kept until its end in any case.
+  if (!job.reservation.valid()) plans_.starts(job.id, place, ends_if_started(standing, now_));
   quotas_.charge(job.tenant, job.takes, job.limit);
   shares_.charge(job.tenant, job.project, job.takes, now_);
   started_.insert(job.id);
@@ -160,9 +161,8 @@ void Walk::lock() {
     if (reservation.to <= now_) continue;
     if (now_ >= reservation.from - reservation.notice && !full()) clear_for(reservation);
     if (reservation.from <= now_) {
-      Place left = left_of(reservation);
-      room_->take(left);
-      plans_.frees(reservation.to, std::move(left));
+      room_->take(left_of(reservation));
+      plans_.keeps(id, reservation.to, reservation.place);
     } else {
       // Once those on it were told to leave, nobody comes.
       const bool yields = now_ < reservation.from - reservation.notice;

@@ -126,6 +126,7 @@ PackingValue::Sums PackingValue::sums_of(const NodeView& view, const std::int32_
   for (std::size_t i = 0; i < view.slots.size(); ++i) {
     const KindIndex kind = view.slots[i].kind;
     const KindValues& values = values_[kind];
+    LOAM_ASSERT(free[i] <= kinds_[kind].milli_max);
     const double packed = values.packed[steps(free[i])];
     sums.packed += packed;
     sums.cpu += packed * values.cpu_milli;

@@ -14,6 +14,11 @@ void Plans::claim(TaskId task, ReservationId reservation, Instant from, Instant 
   any_reserved_ = any_reserved_ || reservation.valid();
 }
 
+void Plans::keeps(ReservationId reservation, Instant until, const Place& place) {
+  in_force_.insert(reservation);
+  started_.emplace(until, Running{{}, place});
+}
+
 void Plans::unclaim(TaskId task) {
   std::erase_if(claims_, [&](const Claim& claim) { return claim.task == task; });
 }
@@ -101,7 +106,11 @@ void Plans::walk_ends(Instant until,
   auto running = ends_.begin();
   auto started = started_.begin();
   for (;;) {
-    while (running != ends_.end() && gone_.count(running->second) != 0) ++running;
+    const auto passed_over = [&](TaskId task) {
+      return gone_.count(task) != 0 ||
+             (!in_force_.empty() && in_force_.count(standings_.at(task).job.reservation) != 0);
+    };
+    while (running != ends_.end() && passed_over(running->second)) ++running;
     while (started != started_.end() && gone_.count(started->second.task) != 0) ++started;
     const bool any = running != ends_.end();
     const bool fresh = started != started_.end() && (!any || started->first < running->first);

@@ -34,8 +34,9 @@ class Plans {
   void claim(TaskId task, ReservationId reservation, Instant from, Instant to, Place place,
              bool yields_to_preemptible);
   void unclaim(TaskId task);
-  // What is taken now, and free from then on: what an open reservation keeps.
-  void frees(Instant at, Place place) { started_.emplace(at, Running{{}, std::move(place)}); }
+  // A reservation in force keeps all of its place until then: what runs on it leaves nothing to
+  // others before.
+  void keeps(ReservationId reservation, Instant until, const Place& place);
 
   struct Conflict {
     TaskId task;
@@ -136,6 +137,7 @@ class Plans {
   std::multimap<Instant, Running> started_;  // in this pass, by end
   std::vector<Claim> claims_;
   bool any_reserved_ = false;
+  std::set<ReservationId> in_force_;
   std::vector<First> first_;
 };
 
