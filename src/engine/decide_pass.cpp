@@ -95,12 +95,6 @@ class Carrier {
   bool operator()(const schedule::Defrag&) { return false; }
 
  private:
-  // An attempt is a process of one node: a unit spread over several has nowhere to run.
-  static bool on_one_node_each(const schedule::Place& place) {
-    return std::all_of(place.begin(), place.end(),
-                       [](const schedule::UnitPlacement& unit) { return unit.hosts.size() == 1; });
-  }
-
   bool promise(const Task& task, Instant at, const schedule::Place& place, bool leaving) {
     if (!on_one_node_each(place)) return false;
     draft_.add(TaskPromised{task.id, at, leaving, members_of(place)});

@@ -62,11 +62,6 @@ Result<billing::PriceQuote> price_of(const State& state, const Tenant& tenant, c
   return billing::quote(state.rates, payer_of(tenant), request, state.tiers_of(tenant.id));
 }
 
-bool on_one_node_each(const schedule::Place& place) {
-  return std::all_of(place.begin(), place.end(),
-                     [](const schedule::UnitPlacement& unit) { return unit.hosts.size() == 1; });
-}
-
 const Reservation& named(const State& state, const TaskSpec& spec) {
   return state.reservations.at(spec.reservation).reservation;
 }

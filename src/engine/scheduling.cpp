@@ -564,6 +564,11 @@ std::vector<PromisedMember> members_of(const schedule::Place& place) {
   return members;
 }
 
+bool on_one_node_each(const schedule::Place& place) {
+  return std::all_of(place.begin(), place.end(),
+                     [](const schedule::UnitPlacement& unit) { return unit.hosts.size() == 1; });
+}
+
 void forget_promises_on(State& state, DeviceId device) {
   std::vector<TaskId> off;
   for (const auto& [task, plan] : state.scheduler.plans()) {

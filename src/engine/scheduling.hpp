@@ -50,6 +50,8 @@ schedule::Amounts amounts_on(const TaskSpec& spec, const schedule::Demand& deman
 schedule::Place place_of(const State& state, const Task& task);
 schedule::Place place_of(const State& state, const std::vector<PromisedMember>& members);
 std::vector<PromisedMember> members_of(const schedule::Place& place);
+// An attempt is a process of one node: a member spread over several has nowhere to run.
+bool on_one_node_each(const schedule::Place& place);
 
 // The number of a queue by its name; the first open one where it is empty; nothing: there is none,
 // or it is closed.

@@ -7,6 +7,7 @@
 #include "base/assert.hpp"
 
 namespace loam::schedule {
+
 std::optional<Duration> lasts_if_started(const Standing& standing, Instant now) {
   const Instant ends = ends_if_started(standing, now);
   if (ends == Instant::never()) return std::nullopt;

@@ -76,6 +76,13 @@ Result<void> take_pairs(const Arguments& arguments, const std::string& option, c
   return {};
 }
 
+Result<void> take_tags(const Arguments& arguments, std::map<std::string, std::string>& tags) {
+  LOAM_CHECK(take_pairs(arguments, "tag", "KEY=VALUE", tags));
+  if (const auto good = billing::check(tags); !good.ok())
+    return invalid("--tag: " + good.error().message, good.error().next_step);
+  return {};
+}
+
 // NAME=VALUE, or NAME alone for the value that it has here.
 Result<void> take_variables(const Session& session, const Arguments& arguments,
                             std::map<std::string, std::string>& out) {
@@ -382,9 +389,7 @@ Result<api::TaskRequest> request_of(const Session& session, const Arguments& arg
   take(arguments, "queue", request.queue);
   take(arguments, "role", request.role);
   take(arguments, "group", request.group);
-  LOAM_CHECK(take_pairs(arguments, "tag", "KEY=VALUE", request.tags));
-  if (const auto good = billing::check(request.tags); !good.ok())
-    return invalid("--tag: " + good.error().message, good.error().next_step);
+  LOAM_CHECK(take_tags(arguments, request.tags));
   LOAM_CHECK(take_pairs(arguments, "secret", "NAME=REFERENCE", request.secrets));
   LOAM_CHECK(take_variables(session, arguments, request.env));
   for (const std::string& text : arguments.list("mount")) {
@@ -446,9 +451,7 @@ Result<api::ReservationRequest> reservation_of(const Session& session, const Arg
   take(arguments, "project", request.project);
   take(arguments, "environment", request.environment);
   take(arguments, "model", request.model);
-  LOAM_CHECK(take_pairs(arguments, "tag", "KEY=VALUE", request.tags));
-  if (const auto good = billing::check(request.tags); !good.ok())
-    return invalid("--tag: " + good.error().message, good.error().next_step);
+  LOAM_CHECK(take_tags(arguments, request.tags));
   return request;
 }
 
