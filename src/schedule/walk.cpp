@@ -22,6 +22,14 @@ Instant ends_if_started(const Standing& standing, Instant now) {
   return std::min(standing.job.until, now + (*most - standing.served) + load);
 }
 
+Wait kept_for(const Plans::Conflict& conflict) {
+  Wait why;
+  why.code = conflict.task.valid() ? WaitCode::would_delay : WaitCode::held_by_reservation;
+  why.other = conflict.task;
+  why.reservation = conflict.reservation;
+  return why;
+}
+
 Walk::Walk(const Scheduler& scheduler, Instant now, const Room& room,
            const Scheduler::PassLimits& limits)
     : scheduler_(scheduler),
@@ -377,16 +385,30 @@ Walk::Outcome Walk::start_or_plan(const Turn& turn, Kinds wanted) {
       decide_start(*turn.standing, std::move(*place));
       return Outcome::decided;
     }
-    why.code = conflict->task.valid() ? WaitCode::would_delay : WaitCode::held_by_reservation;
-    why.other = conflict->task;
-    why.reservation = conflict->reservation;
+    why = kept_for(*conflict);
     // A plan on one kind may be in the way on another: by its host, or as nobody knows its end.
     barred |= conflict->kinds | there | (place ? room_->kinds_of(*place) : Kinds{0});
   }
   if (preempt_for(turn, false)) return Outcome::decided;
-  if (why.code == WaitCode::no_room) block(turn, wanted);
+  if (why.code == WaitCode::no_room) {
+    block(turn, wanted);
+  } else if (discipline.overtaking == Overtaking::easy && plans_are_fixed()) {
+    plan(turn, wanted);  // what it was promised beside the others' places, they must know
+  }
   wait(turn, why);
   return Outcome::waits;
+}
+
+// Why nothing starts beside what is planned: for whom the place that is free is kept, if there is
+// one.
+Wait Walk::why_not_now(const Turn& turn) {
+  Wait why;
+  const auto place = find_for(turn, blocked_);
+  if (!place) return why;
+  const Instant ends = ends_if_started(*turn.standing, now_);
+  const bool preemptible = turn.standing->job.preemptible;
+  const auto conflict = plans_.conflict(*place, *room_, ends, preemptible, binding(turn));
+  return conflict ? kept_for(*conflict) : why;
 }
 
 // Conservative: everybody in turn gets the earliest start that delays no one before.
@@ -405,13 +427,12 @@ Walk::Outcome Walk::start_in_time(const Turn& turn) {
       return Outcome::decided;
     }
     // Another queue's first: what it was promised holds here, too.
-    why.code = WaitCode::would_delay;
-    why.other = delayed->task;
+    why = kept_for(*delayed);
     barred |= delayed->kinds | room_->kinds_of(start->place);
     start = plans_.earliest(job.ask, barred, lasts, now_, *room_, binding(turn));
   }
   if (preempt_for(turn, false)) return Outcome::decided;
-  wait(turn, why);
+  wait(turn, why.code == WaitCode::no_room ? why_not_now(turn) : why);
   const auto known = scheduler_.plans().find(job.id);
   const bool promised = known != scheduler_.plans().end();
   const bool better = start && (!promised || start->at < known->second.promise.at);
@@ -443,11 +464,7 @@ bool Walk::plan(const Turn& turn, Kinds wanted) {
     return true;
   }
   std::optional<Plans::Start> start;
-  const auto foresight =
-      plans_.any_reserved()
-          ? plans_.plan_beside(job.id, job.ask, wanted, lasts_if_started(*turn.standing, now_),
-                               now_, *room_, binding(turn), start)
-          : plans_.plan_first(job.id, job.ask, wanted, now_, *room_, start);
+  const auto foresight = plan_first(turn, wanted, start);
   if (foresight == Plans::Foresight::later) return true;
   if (foresight != Plans::Foresight::planned) return false;
   const Discipline& discipline = scheduler_.queues()[job.queue].discipline;

@@ -19,6 +19,8 @@ namespace loam::schedule {
 Instant ends_if_started(const Standing& standing, Instant now);
 // For how long it would run; nothing: nobody knows.
 std::optional<Duration> lasts_if_started(const Standing& standing, Instant now);
+// Why the one that met the conflict waits: for whom the place is kept.
+Wait kept_for(const Plans::Conflict& conflict);
 
 class Walk {
  public:
@@ -93,9 +95,12 @@ class Walk {
   std::optional<Place> find_reserved(const Ask& ask, const Reservation& reservation,
                                      Place left) const;
   Outcome start_in_time(const Turn& turn);
+  Wait why_not_now(const Turn& turn);
   Outcome start_or_plan(const Turn& turn, Kinds wanted);
   void block(const Turn& turn, Kinds wanted);
   bool plan(const Turn& turn, Kinds wanted);
+  bool plans_are_fixed() const { return any_conservative_ || plans_.any_reserved(); }
+  Plans::Foresight plan_first(const Turn& turn, Kinds wanted, std::optional<Plans::Start>& start);
 
   // A queue filled anew: in order, with those that run.
   std::optional<Place> find_in_time(const Turn& turn, const Room& room,
@@ -139,6 +144,7 @@ class Walk {
   std::set<TaskId> gone_;     // victims decided upon
   std::set<TaskId> started_;  // in this pass
   mutable std::size_t victims_looked_at_ = 0;
+  bool any_conservative_ = false;        // a queue beside others
   std::size_t planned_ = 0;              // conservative plans
   std::set<TaskId> in_time_;             // those of before that can be kept
   std::set<TaskId> provisional_;         // kept until their own queue is walked

@@ -60,12 +60,19 @@ void Walk::keep_plan(const Turn& turn) {
     return;
   }
   std::optional<Plans::Start> start;
-  if (plans_.any_reserved()) {
-    plans_.plan_beside(job.id, job.ask, wanted, lasts_if_started(*turn.standing, now_), now_,
-                       *room_, binding(turn), start);
-  } else {
-    plans_.plan_first(job.id, job.ask, wanted, now_, *room_, start);
-  }
+  plan_first(turn, wanted, start);
+}
+
+// EASY's plan of a task that does not fit now. Its place may still change, unless others keep places
+// of their own for later: a reservation, or a conservative queue, whose plans know of no other's
+// that may move onto them. Beside those its place is fixed, and known to them.
+Plans::Foresight Walk::plan_first(const Turn& turn, Kinds wanted,
+                                  std::optional<Plans::Start>& start) {
+  const Job& job = turn.standing->job;
+  if (!plans_are_fixed())
+    return plans_.plan_first(job.id, job.ask, wanted, now_, *room_, start);
+  return plans_.plan_beside(job.id, job.ask, wanted, lasts_if_started(*turn.standing, now_), now_,
+                            *room_, binding(turn), start);
 }
 
 void Walk::drop_provisional(std::uint32_t queue) {
@@ -81,7 +88,9 @@ void Walk::drop_provisional(std::uint32_t queue) {
 void Walk::keep_promises() {
   const auto& queues = scheduler_.queues();
   for (std::uint32_t queue = 0; queue < queues.size(); ++queue) {
-    if (queues[queue].discipline.overtaking == Overtaking::conservative) keep_claims(queue);
+    if (queues[queue].discipline.overtaking != Overtaking::conservative) continue;
+    any_conservative_ = queues.size() > 1;
+    keep_claims(queue);
   }
   if (queues.size() == 1) return;
   std::vector<std::tuple<std::int64_t, Instant, TaskId>> promised;

@@ -17,9 +17,7 @@ std::optional<Place> Walk::find_in_time(const Turn& turn, const Room& room,
     const auto conflict = plans_.conflict(*place, room, ends_if_started(*turn.standing, now_),
                                           job.preemptible, binding(turn), away);
     if (!conflict) return place;
-    why.code = conflict->task.valid() ? WaitCode::would_delay : WaitCode::held_by_reservation;
-    why.other = conflict->task;
-    why.reservation = conflict->reservation;
+    why = kept_for(*conflict);
     // A plan on one kind may be in the way of another: by its host, or as nobody knows its end.
     barred |= conflict->kinds | room.kinds_of(*place);
   }
