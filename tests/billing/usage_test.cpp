@@ -6,10 +6,10 @@
 namespace loam::billing {
 namespace {
 
-const Instant start = parse_instant("2025-03-01T00:00:00Z").value();
+const Instant march = parse_instant("2025-03-01T00:00:00Z").value();
 
 Usage hour_record(int hour, std::int64_t milli_ce = 1000) {
-  return usage(("r" + std::to_string(hour)).c_str(), start + hm(hour), start + hm(hour + 1),
+  return usage(("r" + std::to_string(hour)).c_str(), march + hm(hour), march + hm(hour + 1),
                milli_ce);
 }
 

@@ -7,8 +7,6 @@
 namespace loam::engine {
 namespace {
 
-constexpr TenantId acme{1};
-
 PriceTerms with_commitments(const char* price) {
   Price commitment;
   commitment.purchase_model = PurchaseModel::commitment;

@@ -9,13 +9,13 @@
 namespace loam::engine {
 namespace {
 
-constexpr Instant start{1'767'225'600'000};
+constexpr Instant opened_at{1'767'225'600'000};
 const Actor actor{"test", "me"};
 
 class TestClock final : public Clock {
  public:
   Instant now() override { return time; }
-  Instant time = start;
+  Instant time = opened_at;
 };
 
 class TestJournal final : public Journal {
@@ -129,7 +129,7 @@ TEST_F(LoopTest, AReportFreesRoomForTheSubmissionBesideIt) {
   ReportEnded ended;
   ended.lease = LeaseId{1};
   ended.epoch = Epoch{1};
-  ended.ended_at = start;
+  ended.ended_at = opened_at;
   ask({task(), ended});
   EXPECT_EQ(executor.launched, (std::vector<LeaseId>{LeaseId{1}, LeaseId{2}}));
 }
@@ -142,7 +142,7 @@ TEST_F(LoopTest, AfterACrashLaunchesAndStopsAreSaidAgain) {
   EXPECT_EQ(fresh.launched, std::vector<LeaseId>{LeaseId{1}});
   EXPECT_EQ(digest(again.state()), digest(loop.state()));
 
-  ask({ReportStarted{LeaseId{1}, Epoch{1}, start}});
+  ask({ReportStarted{LeaseId{1}, Epoch{1}, opened_at}});
   TestExecutor running(journal);
   Loop third(clock, journal, running);
   ASSERT_TRUE(third.recover().ok());
@@ -173,9 +173,9 @@ TEST_F(LoopTest, TwoClientsWithOneKeyAtOnceMakeOneTask) {
 }
 
 TEST_F(LoopTest, TheClockMayFallAndInstantsDoNot) {
-  clock.time = start + Duration::hours(1);
+  clock.time = opened_at + Duration::hours(1);
   ask({task()});
-  clock.time = start;
+  clock.time = opened_at;
   ask({StopTask{TaskId{1}}});
   for (std::size_t i = 1; i < journal.records.size(); ++i) {
     EXPECT_GE(journal.records[i].at, journal.records[i - 1].at);
@@ -186,8 +186,8 @@ TEST_F(LoopTest, IsDueAtTheLimitAndAtTheHour) {
   EXPECT_EQ(loop.next_due(), Instant::never());
   ask({task()});
   EXPECT_EQ(loop.next_due(), Instant::never());  // nothing is due before it runs
-  ask({ReportStarted{LeaseId{1}, Epoch{1}, start}});
-  EXPECT_EQ(loop.next_due(), start + Duration::hours(1));  // its limit, before the metering
+  ask({ReportStarted{LeaseId{1}, Epoch{1}, opened_at}});
+  EXPECT_EQ(loop.next_due(), opened_at + Duration::hours(1));  // its limit, before the metering
   clock.time = loop.next_due();
   ask({});
   EXPECT_EQ(executor.stopped.size(), 1u);

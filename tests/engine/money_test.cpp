@@ -7,8 +7,6 @@
 namespace loam::engine {
 namespace {
 
-constexpr TenantId acme{1};
-
 TaskSpec quarter(Duration limit) {
   TaskSpec spec = Region::spec();
   spec.request.share = MilliDevice{250};

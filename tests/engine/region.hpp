@@ -15,6 +15,8 @@
 namespace loam::engine {
 
 inline const Currency usd("USD");
+inline constexpr Duration hour = Duration::hours(1);
+inline constexpr TenantId acme{1};                  // the first that is created
 inline constexpr Instant start{1'772'323'200'000};  // 2026-03-01T00:00:00Z, a Sunday
 
 inline Money money(const char* amount) {

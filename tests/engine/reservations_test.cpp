@@ -7,9 +7,7 @@
 namespace loam::engine {
 namespace {
 
-constexpr TenantId acme{1};
 constexpr ReservationId first{1};
-constexpr Duration hour = Duration::hours(1);
 
 PriceTerms with_reservations(const char* price, BasisPoints unused = BasisPoints{10'000}) {
   Price reservation;

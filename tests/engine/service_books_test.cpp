@@ -5,7 +5,6 @@
 namespace loam::engine {
 namespace {
 
-constexpr TenantId acme{1};
 constexpr std::int64_t gib_hour = 1024 * 3'600'000LL;  // MiB × ms
 
 class ServiceBooksTest : public ::testing::Test {

@@ -6,9 +6,6 @@
 namespace loam::engine {
 namespace {
 
-constexpr TenantId acme{1};
-constexpr Duration hour = Duration::hours(1);
-
 class StartTimesTest : public ::testing::Test {
  protected:
   // By day (8 to 20 in Berlin, 7 to 19 UTC) 3, at night 1.

@@ -5,7 +5,6 @@
 namespace loam::engine {
 namespace {
 
-constexpr TenantId acme{1};
 constexpr TenantId beta{2};
 
 class TokenBooksTest : public ::testing::Test {

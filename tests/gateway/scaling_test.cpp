@@ -8,7 +8,7 @@ namespace loam::infer {
 namespace {
 
 using State = ScaledInstance::State;
-constexpr Instant start{10'000'000};
+constexpr Instant at_first{10'000'000};
 
 struct Endpoint {
   ScalingTerms terms{.instances_min = 0, .instances_max = 4};
@@ -16,7 +16,7 @@ struct Endpoint {
   ScalingMemory memory;
 
   ScalingDecision decide(Duration after = {}) {
-    return decide_scaling(terms, load, start + after, memory);
+    return decide_scaling(terms, load, at_first + after, memory);
   }
   void serving(std::vector<std::uint32_t> in_flight) {
     load.instances.clear();
@@ -63,7 +63,7 @@ TEST(Scaling, WhatStartsIsCountedAndNotStartedAgain) {
 TEST(Scaling, TheForecastStartsInstancesBeforeTheLoadComes) {
   Endpoint endpoint;
   endpoint.serving({1});
-  endpoint.load.last_request = start;
+  endpoint.load.last_request = at_first;
   endpoint.load.expected_milli = 16'001;
   EXPECT_EQ(endpoint.decide().start, 2U);
 }
@@ -71,7 +71,7 @@ TEST(Scaling, TheForecastStartsInstancesBeforeTheLoadComes) {
 TEST(Scaling, ItShrinksOnlyAfterLessWasEnoughForAWhile) {
   Endpoint endpoint;
   endpoint.serving({3, 1, 2});
-  endpoint.load.last_request = start + Duration::minutes(2);
+  endpoint.load.last_request = at_first + Duration::minutes(2);
   EXPECT_TRUE(endpoint.decide().drain.empty());
   EXPECT_TRUE(endpoint.decide(Duration::seconds(59)).drain.empty());
   // The two with the least to do.
@@ -81,7 +81,7 @@ TEST(Scaling, ItShrinksOnlyAfterLessWasEnoughForAWhile) {
 TEST(Scaling, ABurstInBetweenStartsTheWaitAnew) {
   Endpoint endpoint;
   endpoint.serving({1, 1});
-  endpoint.load.last_request = start + Duration::minutes(2);
+  endpoint.load.last_request = at_first + Duration::minutes(2);
   endpoint.decide();
   endpoint.load.waiting = 10;
   EXPECT_TRUE(endpoint.decide(Duration::seconds(30)).drain.empty());
@@ -93,7 +93,7 @@ TEST(Scaling, ABurstInBetweenStartsTheWaitAnew) {
 TEST(Scaling, TheLastInstanceGoesAfterALongSilence) {
   Endpoint endpoint;
   endpoint.serving({0});
-  endpoint.load.last_request = start;
+  endpoint.load.last_request = at_first;
   EXPECT_TRUE(endpoint.decide(Duration::minutes(4)).drain.empty());
   EXPECT_TRUE(endpoint.decide(Duration::minutes(5)).drain.empty());
   EXPECT_EQ(endpoint.decide(Duration::minutes(6)).drain, (std::vector<std::uint64_t>{1}));
@@ -116,11 +116,11 @@ TEST(Scaling, WhatDrainsStillTakesRoom) {
 TEST(Scaling, FailedStartsWaitLongerEachTime) {
   Endpoint endpoint;
   endpoint.load.waiting = 1;
-  note_failed_start(endpoint.memory, start);
+  note_failed_start(endpoint.memory, at_first);
   EXPECT_EQ(state_of(endpoint.load, endpoint.memory), EndpointState::failing);
   EXPECT_EQ(endpoint.decide().start, 0U);
   EXPECT_EQ(endpoint.decide(Duration::seconds(1)).start, 1U);
-  for (int i = 0; i < 100; ++i) note_failed_start(endpoint.memory, start);
+  for (int i = 0; i < 100; ++i) note_failed_start(endpoint.memory, at_first);
   EXPECT_EQ(endpoint.decide(Duration::minutes(5) - Duration{1}).start, 0U);
   EXPECT_EQ(endpoint.decide(Duration::minutes(5)).start, 1U);
   note_start(endpoint.memory);
@@ -135,7 +135,7 @@ RoomAsk asking(std::uint64_t endpoint, std::int64_t waiting_ms) {
   ask.endpoint = endpoint;
   ask.memory = Mebibytes{100};
   ask.start = 1;
-  ask.waiting_since = start + Duration{waiting_ms};
+  ask.waiting_since = at_first + Duration{waiting_ms};
   return ask;
 }
 RoomAsk serving(std::uint64_t endpoint, std::uint32_t in_flight) {
@@ -144,23 +144,23 @@ RoomAsk serving(std::uint64_t endpoint, std::uint32_t in_flight) {
   ask.memory = Mebibytes{100};
   ask.serving = 1;
   ask.in_flight = in_flight;
-  ask.turn_began = start;
+  ask.turn_began = at_first;
   return ask;
 }
 
 TEST(Room, WhoWaitsLongestIsFirst) {
   const RoomDecision decision =
-      decide_room(Mebibytes{100}, turns, {asking(1, 5), asking(2, 3)}, start + turn);
+      decide_room(Mebibytes{100}, turns, {asking(1, 5), asking(2, 3)}, at_first + turn);
   EXPECT_EQ(decision, (RoomDecision{{2}, {}}));
 }
 
 TEST(Room, AnIdleModelGivesWayAtOnceAndABusyOneAfterItsTurn) {
-  const Instant soon = start + Duration::seconds(2);
+  const Instant soon = at_first + Duration::seconds(2);
   EXPECT_EQ(decide_room(Mebibytes{100}, turns, {serving(1, 0), asking(2, 0)}, soon),
             (RoomDecision{{}, {1}}));
   EXPECT_EQ(decide_room(Mebibytes{100}, turns, {serving(1, 3), asking(2, 0)}, soon),
             (RoomDecision{}));
-  EXPECT_EQ(decide_room(Mebibytes{100}, turns, {serving(1, 3), asking(2, 0)}, start + turn),
+  EXPECT_EQ(decide_room(Mebibytes{100}, turns, {serving(1, 3), asking(2, 0)}, at_first + turn),
             (RoomDecision{{}, {1}}));
 }
 
@@ -169,49 +169,49 @@ TEST(Room, WhatDrainsAlreadyIsNotAskedForTwice) {
   leaving.serving = 0;
   leaving.draining = 1;
   EXPECT_EQ(
-      decide_room(Mebibytes{200}, turns, {leaving, serving(3, 1), asking(2, 0)}, start + turn),
+      decide_room(Mebibytes{200}, turns, {leaving, serving(3, 1), asking(2, 0)}, at_first + turn),
       (RoomDecision{}));
 }
 
 TEST(Room, GrowthTakesOnlyWhatNobodyWaitsFor) {
   RoomAsk growing = serving(1, 9);
   growing.start = 3;
-  EXPECT_EQ(decide_room(Mebibytes{300}, turns, {growing, asking(2, 0)}, start),
+  EXPECT_EQ(decide_room(Mebibytes{300}, turns, {growing, asking(2, 0)}, at_first),
             (RoomDecision{{2, 1}, {}}));
   RoomAsk large = asking(2, 0);
   large.memory = Mebibytes{250};
-  EXPECT_EQ(decide_room(Mebibytes{300}, turns, {growing, large}, start), (RoomDecision{}));
+  EXPECT_EQ(decide_room(Mebibytes{300}, turns, {growing, large}, at_first), (RoomDecision{}));
 }
 
 TEST(Room, AModelLargerThanTheRoomHoldsNobodyUp) {
   RoomAsk large = asking(1, 0);
   large.memory = Mebibytes{500};
-  EXPECT_EQ(decide_room(Mebibytes{100}, turns, {large, asking(2, 1)}, start),
+  EXPECT_EQ(decide_room(Mebibytes{100}, turns, {large, asking(2, 1)}, at_first),
             (RoomDecision{{2}, {}}));
 }
 
 TEST(Room, WhatStillStartsIsNotDisplacedHoweverLongItTakes) {
   RoomAsk starts = serving(1, 0);
   starts.turn_began.reset();
-  starts.starts_since = start;
+  starts.starts_since = at_first;
   for (const bool is_asked_for : {true, false}) {
-    starts.waiting_since = is_asked_for ? std::optional(start) : std::nullopt;
+    starts.waiting_since = is_asked_for ? std::optional(at_first) : std::nullopt;
     for (const Duration after : {turn, Duration::minutes(5) - Duration{1}})
-      EXPECT_EQ(decide_room(Mebibytes{100}, turns, {starts, asking(2, 0)}, start + after),
+      EXPECT_EQ(decide_room(Mebibytes{100}, turns, {starts, asking(2, 0)}, at_first + after),
                 (RoomDecision{}));
     // Until it is taken for stuck.
     EXPECT_EQ(
-        decide_room(Mebibytes{100}, turns, {starts, asking(2, 0)}, start + Duration::minutes(5)),
+        decide_room(Mebibytes{100}, turns, {starts, asking(2, 0)}, at_first + Duration::minutes(5)),
         (RoomDecision{{}, {1}}));
   }
 }
 
 TEST(Room, ATurnIsCountedFromWhenItServes) {
   RoomAsk came_up = serving(1, 2);
-  came_up.starts_since = start;
-  came_up.turn_began = start + Duration::minutes(1);
+  came_up.starts_since = at_first;
+  came_up.turn_began = at_first + Duration::minutes(1);
   const auto at = [&](Duration after) {
-    return decide_room(Mebibytes{100}, turns, {came_up, asking(2, 0)}, start + after);
+    return decide_room(Mebibytes{100}, turns, {came_up, asking(2, 0)}, at_first + after);
   };
   EXPECT_EQ(at(Duration::minutes(1) + turn - Duration{1}), (RoomDecision{}));
   EXPECT_EQ(at(Duration::minutes(1) + turn), (RoomDecision{{}, {1}}));
@@ -219,8 +219,8 @@ TEST(Room, ATurnIsCountedFromWhenItServes) {
 
 TEST(Room, OneWithRequestsThatWaitForItIsNotIdle) {
   RoomAsk came_up = serving(1, 0);
-  came_up.waiting_since = start;
-  const Instant soon = start + Duration::seconds(2);
+  came_up.waiting_since = at_first;
+  const Instant soon = at_first + Duration::seconds(2);
   EXPECT_EQ(decide_room(Mebibytes{100}, turns, {came_up, asking(2, 0)}, soon), (RoomDecision{}));
 }
 
@@ -230,7 +230,7 @@ TEST(Room, TwoModelsWithRoomForOneAreServedInTurn) {
   std::uint32_t served_s[2] = {0, 0};
   std::uint32_t longest_wait_s = 0;
   for (std::int64_t second = 0; second < 600; ++second) {
-    const Instant now = start + Duration::seconds(second);
+    const Instant now = at_first + Duration::seconds(second);
     for (RoomAsk& model : models) {
       model.draining = 0;  // what drained is gone after a second
       const bool serves = model.serving > 0;
@@ -263,15 +263,15 @@ TEST(Room, TwoModelsWithRoomForOneAreServedInTurn) {
 
 TEST(TokenRate, IsOfTheLastHourAndSurvivesACounterThatBeginsAnew) {
   TokenRate rate;
-  rate.note(1'000'000, start);  // what was before is nobody's heat
-  EXPECT_EQ(rate.per_minute(start), 0U);
-  rate.note(1'000'600, start + Duration::seconds(10));
-  rate.note(1'001'200, start + Duration::minutes(30));
-  EXPECT_EQ(rate.per_minute(start + Duration::minutes(30)), 20U);
-  rate.note(60, start + Duration::minutes(31));
-  EXPECT_EQ(rate.per_minute(start + Duration::minutes(31)), 21U);
-  EXPECT_EQ(rate.per_minute(start + Duration::minutes(61)), 11U);
-  EXPECT_EQ(rate.per_minute(start + Duration::hours(5)), 0U);
+  rate.note(1'000'000, at_first);  // what was before is nobody's heat
+  EXPECT_EQ(rate.per_minute(at_first), 0U);
+  rate.note(1'000'600, at_first + Duration::seconds(10));
+  rate.note(1'001'200, at_first + Duration::minutes(30));
+  EXPECT_EQ(rate.per_minute(at_first + Duration::minutes(30)), 20U);
+  rate.note(60, at_first + Duration::minutes(31));
+  EXPECT_EQ(rate.per_minute(at_first + Duration::minutes(31)), 21U);
+  EXPECT_EQ(rate.per_minute(at_first + Duration::minutes(61)), 11U);
+  EXPECT_EQ(rate.per_minute(at_first + Duration::hours(5)), 0U);
 }
 
 TEST(Scaling, TheHottestModelTakesTheBiggestSliceThatHoldsIt) {

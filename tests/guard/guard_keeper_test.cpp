@@ -40,10 +40,6 @@ class GuardKeeper : public House {
   std::vector<ReportKind> heard_;
 };
 
-std::string alloc(std::uint64_t mebibytes) {
-  return "alloc " + std::to_string(mebibytes * mib);
-}
-
 TEST_F(GuardKeeper, WorkThatHangsIsToldOnceAndByName) {
   SliceLimits hangs = fake_slice(mib, 500, SliceMode::burstable);
   hangs.hung_ns = 50'000'000;

@@ -8,10 +8,6 @@ class GuardMemory : public House {};
 
 const std::string refused = "error -4";  // CL_MEM_OBJECT_ALLOCATION_FAILURE
 
-std::string alloc(std::uint64_t mebibytes) {
-  return "alloc " + std::to_string(mebibytes * mib);
-}
-
 bool is_ok(const std::string& answer) {
   return answer.starts_with("ok");
 }

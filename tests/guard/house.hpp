@@ -25,6 +25,11 @@ namespace loam::node {
 
 inline constexpr std::uint64_t mib = 1u << 20;
 
+// What a guest is asked to allocate.
+inline std::string alloc(std::uint64_t mebibytes) {
+  return "alloc " + std::to_string(mebibytes * mib);
+}
+
 // A running program with a line each way.
 class Guest {
  public:

@@ -12,16 +12,6 @@
 namespace loam::infer {
 namespace {
 
-BatcherConfig small() {
-  BatcherConfig config;
-  config.slots = 4;
-  config.cells_per_slot = 512;
-  config.cells = 2048;
-  config.token_bytes = 100;
-  config.cache_bytes_max = 1'000'000;
-  return config;
-}
-
 TEST(Batcher, ARequestJoinsTheNextStepOfThoseThatRun) {
   TokenCounters counters;
   FakeModel model(small(), counters);

@@ -9,16 +9,6 @@
 namespace loam::infer {
 namespace {
 
-BatcherConfig small() {
-  BatcherConfig config;
-  config.slots = 4;
-  config.cells_per_slot = 512;
-  config.cells = 2048;
-  config.token_bytes = 100;
-  config.cache_bytes_max = 1'000'000;
-  return config;
-}
-
 std::uint32_t tokens_of(const FakeModel& model, SequenceId sequence) {
   std::uint32_t tokens = 0;
   for (const BatchItem& item : model.last_items) {

@@ -13,6 +13,17 @@
 
 namespace loam::infer {
 
+// Four slots of 512 tokens over one pool of cells.
+inline BatcherConfig small() {
+  BatcherConfig config;
+  config.slots = 4;
+  config.cells_per_slot = 512;
+  config.cells = 2048;
+  config.token_bytes = 100;
+  config.cache_bytes_max = 1'000'000;
+  return config;
+}
+
 class FakeModel {
  public:
   FakeModel(BatcherConfig config, TokenCounters& counters)

@@ -10,7 +10,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr Instant run_start{1'767'225'600'000};
 constexpr Duration hour = Duration::hours(1);
 constexpr TenantId acme{1};
 constexpr ReservationId first{1};
@@ -19,7 +18,7 @@ Money dollars(std::int64_t amount) {
   return {Int128{Money::units_per_one} * amount, Currency("USD")};
 }
 
-void set_up(World& world) {
+void set_up_pool(World& world) {
   DeviceFacts facts;
   facts.type = "a100";
   facts.memory = Mebibytes{80 * 1024};
@@ -72,7 +71,7 @@ std::vector<Record> reserved_run() {
   World world(run_start, 1);
   std::vector<Record> records;
   world.on_record([&](const Record& record) { records.push_back(record); });
-  set_up(world);
+  set_up_pool(world);
   reserve(world, MilliDevice{600}, hour, hour * 3);
   reserve(world, MilliDevice{400}, hour * 4, hour * 5);
   submit(world, whole_device, Duration::minutes(20), Duration::minutes(40),
@@ -85,7 +84,7 @@ std::vector<Record> reserved_run() {
 }
 
 template <class E>
-std::string after(const std::function<void(E&)>& change, std::size_t skip = 0) {
+std::string after_reserving(const std::function<void(E&)>& change, std::size_t skip = 0) {
   return verdict_after<E>(reserved_run(), change, skip);
 }
 
@@ -98,22 +97,23 @@ TEST(AuditorOfReservations, FindsNothingInARunThatIsRight) {
 }
 
 TEST(AuditorOfReservations, OneThatCannotBe) {
-  EXPECT_THAT(after<ReservationMade>([](auto& e) {
+  EXPECT_THAT(after_reserving<ReservationMade>([](auto& e) {
                 e.reservation.order.from = run_start - hour;
                 e.reservation.charged_to = e.reservation.order.from;
               }),
               HasSubstr("rule 14: rsv-1 begins in the past"));
-  EXPECT_THAT(after<ReservationMade>([](auto& e) { e.reservation.id = first; }, 1),
+  EXPECT_THAT(after_reserving<ReservationMade>([](auto& e) { e.reservation.id = first; }, 1),
               HasSubstr("was given out before"));
-  EXPECT_THAT(after<ReservationMade>([](auto& e) { e.reservation.charged_to = run_start; }),
-              HasSubstr("was charged, or ended, before it was made"));
-  EXPECT_THAT(after<ReservationMade>([](auto& e) { e.reservation.members.clear(); }),
+  EXPECT_THAT(
+      after_reserving<ReservationMade>([](auto& e) { e.reservation.charged_to = run_start; }),
+      HasSubstr("was charged, or ended, before it was made"));
+  EXPECT_THAT(after_reserving<ReservationMade>([](auto& e) { e.reservation.members.clear(); }),
               HasSubstr("has a place for some of its members"));
 }
 
 TEST(AuditorOfReservations, TwoOfOneTimeOnOnePlace) {
   const auto at_once = [](MilliDevice share) {
-    return after<ReservationMade>(
+    return after_reserving<ReservationMade>(
         [&](auto& e) {
           e.reservation.order.from = e.reservation.charged_to = run_start + hour * 2;
           slice_of(e.reservation).share = share;
@@ -127,7 +127,7 @@ TEST(AuditorOfReservations, TwoOfOneTimeOnOnePlace) {
 
 TEST(AuditorOfReservations, OthersOnWhatIsReserved) {
   // One that may run for three hours would still be there.
-  EXPECT_THAT(after<TaskAccepted>([](auto& e) {
+  EXPECT_THAT(after_reserving<TaskAccepted>([](auto& e) {
                 TaskSpec spec = *e.spec;
                 spec.limit = hour * 3;
                 e.spec = std::make_shared<const TaskSpec>(std::move(spec));
@@ -152,52 +152,56 @@ TEST(AuditorOfReservations, OthersOnWhatIsReserved) {
 }
 
 TEST(AuditorOfReservations, ALeaseBesideWhatItNames) {
-  EXPECT_THAT(after<LeaseGranted>([](auto& e) { e.slices[0].device = DeviceId{2}; }, 1),
+  EXPECT_THAT(after_reserving<LeaseGranted>([](auto& e) { e.slices[0].device = DeviceId{2}; }, 1),
               HasSubstr("rule 14: l2 is beside what rsv-1 has"));
-  EXPECT_THAT(after<LeaseGranted>([](auto& e) { e.slices[0].share = MilliDevice{700}; }, 1),
-              HasSubstr("is beside what rsv-1 has"));
-  EXPECT_THAT(after<LeaseGranted>([](auto& e) { e.purchase_model = PurchaseModel::on_demand; }, 1),
+  EXPECT_THAT(
+      after_reserving<LeaseGranted>([](auto& e) { e.slices[0].share = MilliDevice{700}; }, 1),
+      HasSubstr("is beside what rsv-1 has"));
+  EXPECT_THAT(after_reserving<LeaseGranted>(
+                  [](auto& e) { e.purchase_model = PurchaseModel::on_demand; }, 1),
               HasSubstr("is bought as a reservation and is on none, or the other way round"));
-  EXPECT_THAT(after<ReservationMade>([](auto& e) {
+  EXPECT_THAT(after_reserving<ReservationMade>([](auto& e) {
                 e.reservation.order.from = e.reservation.charged_to = run_start + hour * 2;
               }),
               HasSubstr("is not its tenant's, or not in force"));
 }
 
 TEST(AuditorOfReservations, AnHourThatIsChargedWrong) {
-  EXPECT_THAT(after<ReservationCharged>([](auto& e) { e.from = e.from + Duration{1}; }),
+  EXPECT_THAT(after_reserving<ReservationCharged>([](auto& e) { e.from = e.from + Duration{1}; }),
               HasSubstr("leaves a gap, or is charged twice"));
-  EXPECT_THAT(after<ReservationCharged>([](auto& e) { e.to = e.to - Duration{1}; }),
+  EXPECT_THAT(after_reserving<ReservationCharged>([](auto& e) { e.to = e.to - Duration{1}; }),
               HasSubstr("is no whole hour of it, nor the rest"));
-  EXPECT_THAT(after<ReservationCharged>([](auto& e) { e.to = e.to + hour; }),
+  EXPECT_THAT(after_reserving<ReservationCharged>([](auto& e) { e.to = e.to + hour; }),
               HasSubstr("is charged before it is over"));
-  EXPECT_THAT(after<ReservationCharged>([](auto& e) { e.lines[0].milli_ce_ms += 1; }),
+  EXPECT_THAT(after_reserving<ReservationCharged>([](auto& e) { e.lines[0].milli_ce_ms += 1; }),
               HasSubstr("is not charged for what was unused"));
-  EXPECT_THAT(after<ReservationCharged>([](auto& e) { e.lines.clear(); }),
+  EXPECT_THAT(after_reserving<ReservationCharged>([](auto& e) { e.lines.clear(); }),
               HasSubstr("is not charged for what was unused"));
-  EXPECT_THAT(after<ReservationCharged>([](auto& e) { e.lines[0].list += e.lines[0].list; }),
-              HasSubstr("is not what the time is worth"));
-  EXPECT_THAT(after<ReservationCharged>([](auto& e) { e.lines[0].key.unit_price = dollars(2); }),
-              HasSubstr("which no card has for it"));
   EXPECT_THAT(
-      after<ReservationCharged>([](auto& e) { e.lines[0].key.kind = InvoiceLineKind::fee; }),
-      HasSubstr("has a line of another kind"));
+      after_reserving<ReservationCharged>([](auto& e) { e.lines[0].list += e.lines[0].list; }),
+      HasSubstr("is not what the time is worth"));
+  EXPECT_THAT(
+      after_reserving<ReservationCharged>([](auto& e) { e.lines[0].key.unit_price = dollars(2); }),
+      HasSubstr("which no card has for it"));
+  EXPECT_THAT(after_reserving<ReservationCharged>(
+                  [](auto& e) { e.lines[0].key.kind = InvoiceLineKind::fee; }),
+              HasSubstr("has a line of another kind"));
   // Another net than was posted shows on the invoice.
-  EXPECT_THAT(after<ReservationCharged>([](auto& e) { e.lines[0].net += dollars(1); }),
+  EXPECT_THAT(after_reserving<ReservationCharged>([](auto& e) { e.lines[0].net += dollars(1); }),
               StartsWith("rule 9"));
 }
 
 TEST(AuditorOfReservations, AnEndWithoutReason) {
-  EXPECT_THAT(after<ReservationEnded>([](auto& e) { e.at = e.at - Duration{1}; }),
+  EXPECT_THAT(after_reserving<ReservationEnded>([](auto& e) { e.at = e.at - Duration{1}; }),
               HasSubstr("ends at"));
-  EXPECT_THAT(after<ReservationEnded>([](auto& e) { e.end = ReservationEnd::cancelled; }),
+  EXPECT_THAT(after_reserving<ReservationEnded>([](auto& e) { e.end = ReservationEnd::cancelled; }),
               HasSubstr("without reason"));
-  EXPECT_THAT(after<ReservationEnded>([](auto& e) { e.reservation = first; }, 1),
+  EXPECT_THAT(after_reserving<ReservationEnded>([](auto& e) { e.reservation = first; }, 1),
               HasSubstr("rsv-1 ends twice"));
 }
 
 TEST(AuditorOfReservations, MoneyThatIsHeldForNobodyOrNotThere) {
-  EXPECT_THAT(after<ReservationHeld>([](auto& e) { e.held += dollars(1); }),
+  EXPECT_THAT(after_reserving<ReservationHeld>([](auto& e) { e.held += dollars(1); }),
               HasSubstr("rule 9: rsv-1 is said to hold"));
   std::vector<Record> records = reserved_run();
   std::size_t made = 0;
@@ -225,7 +229,7 @@ Seen seen_of(const engine::State& state) {
 
 TEST(AuditorOfReservations, TheEnginesBooksSayAnother) {
   AuditedWorld world(run_start, 1);
-  set_up(world);
+  set_up_pool(world);
   reserve(world, MilliDevice{600}, hour, hour * 3);
   Seen seen = seen_of(world.state());
   world.auditor().compare(seen);
@@ -243,7 +247,7 @@ TEST(AuditorOfReservations, TheEnginesBooksSayAnother) {
 // Nobody decided anything for a while: what happens next finds spot that should have left.
 TEST(AuditorOfReservations, SpotThatDoesNotLeave) {
   AuditedWorld world(run_start, 1);
-  set_up(world);
+  set_up_pool(world);
   reserve(world, MilliDevice{600}, hour, hour * 3);
   submit(world, whole_device, hour * 4, hour * 5, PurchaseModel::spot);
   world.advance_to(run_start + Duration::minutes(57));

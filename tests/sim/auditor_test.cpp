@@ -12,8 +12,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr Instant run_start{1'767'225'600'000};
-
 void attach_device(World& world) {
   DeviceFacts facts;
   facts.uuid = "gpu-0";

@@ -11,6 +11,8 @@
 
 namespace loam::sim {
 
+inline constexpr Instant run_start{1'767'225'600'000};  // 2026-01-01T00:00:00Z
+
 inline std::string verdict_on(const std::vector<Record>& records) {
   Auditor auditor;
   for (const Record& record : records) {

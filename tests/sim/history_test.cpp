@@ -4,16 +4,15 @@
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
+#include "sim/broken_run.hpp"
 #include "sim/program.hpp"
 #include "sim/world.hpp"
 
 namespace loam::sim {
 namespace {
 
-constexpr Instant start{1'767'225'600'000};
-
 History lived(std::size_t tasks) {
-  World world(start, 1);
+  World world(run_start, 1);
   HistoryReader reader;
   world.on_record([&](const Record& record) { reader.hear(record); });
   world.ask(AttachNode{"n1", "here", MilliCpu{64'000}, Mebibytes{524'288}});
@@ -28,7 +27,7 @@ History lived(std::size_t tasks) {
   }
   RateCard card;
   card.on_demand = Money(Money::units_per_one, Currency("USD"));
-  card.effective_from = start;
+  card.effective_from = run_start;
   world.ask(PublishRateCard{card});
   TenantSpec tenant;
   tenant.name = "acme";

@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "engine/snapshot.hpp"
+#include "sim/broken_run.hpp"
 #include "sim/seeds.hpp"
 
 namespace loam::sim {
 namespace {
-
-constexpr Instant start{1'767'225'600'000};
 
 void set_up(World& world) {
   DeviceFacts facts;
@@ -21,7 +20,7 @@ void set_up(World& world) {
   ASSERT_TRUE(world.ask(AttachDevice{"n1", facts}).ok());
   RateCard card;
   card.on_demand = Money(Money::units_per_one, Currency("USD"));
-  card.effective_from = start;
+  card.effective_from = run_start;
   ASSERT_TRUE(world.ask(PublishRateCard{card}).ok());
   TenantSpec tenant;
   tenant.name = "acme";
@@ -40,7 +39,7 @@ SubmitTask task(const Program& program) {
 TEST(VirtualJournal, TornAtAnyByteABatchIsThereWholeOrNotAtAll) {
   std::vector<Record> batch;
   for (std::uint64_t i = 1; i <= 3; ++i) {
-    batch.push_back({i, start, {"test", "it"}, RequestsForgotten{start}});
+    batch.push_back({i, run_start, {"test", "it"}, RequestsForgotten{run_start}});
   }
   VirtualJournal whole;
   ASSERT_TRUE(whole.append(batch).ok());
@@ -65,7 +64,7 @@ TEST(VirtualJournal, TornAtAnyByteABatchIsThereWholeOrNotAtAll) {
 
 TEST(VirtualJournal, FullTakesNothingAndLosesNothing) {
   VirtualJournal journal;
-  const std::vector<Record> batch{{1, start, {}, RequestsForgotten{start}}};
+  const std::vector<Record> batch{{1, run_start, {}, RequestsForgotten{run_start}}};
   ASSERT_TRUE(journal.append(batch).ok());
   const std::string before = journal.bytes();
   journal.set_full(true);
@@ -74,15 +73,15 @@ TEST(VirtualJournal, FullTakesNothingAndLosesNothing) {
 }
 
 TEST(VirtualClock, WhatIsSeenNeverFalls) {
-  VirtualClock clock(start);
-  clock.advance_to(start + Duration::seconds(10));
+  VirtualClock clock(run_start);
+  clock.advance_to(run_start + Duration::seconds(10));
   const Instant seen = clock.now();
   clock.step(Duration{-5000});
   EXPECT_EQ(clock.now(), seen);
-  clock.advance_to(start + Duration::seconds(16));
-  EXPECT_EQ(clock.now(), start + Duration::seconds(11));
+  clock.advance_to(run_start + Duration::seconds(16));
+  EXPECT_EQ(clock.now(), run_start + Duration::seconds(11));
   clock.step(Duration::hours(1));
-  EXPECT_EQ(clock.now(), start + Duration::seconds(11) + Duration::hours(1));
+  EXPECT_EQ(clock.now(), run_start + Duration::seconds(11) + Duration::hours(1));
 }
 
 TEST(Program, IsWrittenInItsCommandLine) {
@@ -101,19 +100,19 @@ TEST(Program, IsWrittenInItsCommandLine) {
 }
 
 TEST(World, ALaunchLostWithTheDaemonIsRepeated) {
-  World world(start, 1);
+  World world(run_start, 1);
   set_up(world);
   world.die_before_effects();
   EXPECT_FALSE(world.ask(task({})).ok());  // nobody answered
   EXPECT_EQ(world.restarts(), 1u);
   EXPECT_EQ(world.state().tasks.size(), 1u);  // but the journal had it
   EXPECT_EQ(world.executor().attempts().size(), 1u);
-  world.advance_to(start + Duration::minutes(2));
+  world.advance_to(run_start + Duration::minutes(2));
   EXPECT_TRUE(world.state().tasks.empty());
 }
 
 TEST(World, AStopForALeaseNeverLaunchedIsAnsweredAndALaunchAfterItIsNotCarriedOut) {
-  VirtualClock clock(start);
+  VirtualClock clock(run_start);
   VirtualExecutor executor(clock, 1);
   const engine::State empty;
   executor.stop(empty, {LeaseId{9}, Epoch{1}, StopReason::by_tenant, Duration{0}});
@@ -127,19 +126,19 @@ TEST(World, AStopForALeaseNeverLaunchedIsAnsweredAndALaunchAfterItIsNotCarriedOu
 }
 
 TEST(World, AStopLostWithTheDaemonIsRepeated) {
-  World world(start, 1);
+  World world(run_start, 1);
   set_up(world);
   Program slow;
   slow.launch = Duration::minutes(5);
   ASSERT_TRUE(world.ask(task(slow)).ok());
   world.die_before_effects();
   world.ask(StopTask{TaskId{1}});
-  world.advance_to(start + Duration::seconds(1));
+  world.advance_to(run_start + Duration::seconds(1));
   EXPECT_TRUE(world.state().tasks.empty());
 }
 
 TEST(World, WhatEndedWhileTheDaemonWasDownEndedThen) {
-  World world(start, 1);
+  World world(run_start, 1);
   set_up(world);
   ASSERT_TRUE(world.ask(task({})).ok());
   std::vector<LeaseEnded> ended;
@@ -147,10 +146,10 @@ TEST(World, WhatEndedWhileTheDaemonWasDownEndedThen) {
     if (const auto* end = std::get_if<LeaseEnded>(&record.event)) ended.push_back(*end);
   });
   world.kill();
-  world.advance_to(start + Duration::hours(5));
+  world.advance_to(run_start + Duration::hours(5));
   world.start();
   ASSERT_EQ(ended.size(), 1u);
-  EXPECT_EQ(ended[0].ended_at, start + Duration::seconds(60));
+  EXPECT_EQ(ended[0].ended_at, run_start + Duration::seconds(60));
 }
 
 TEST(Seeds, TheSameSeedEndsTheSame) {

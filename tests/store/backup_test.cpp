@@ -16,12 +16,6 @@
 namespace loam::store {
 namespace {
 
-std::unique_ptr<SqliteJournal> open_good(const std::string& folder) {
-  auto journal = SqliteJournal::open(folder);
-  EXPECT_TRUE(journal.ok()) << to_text(journal.error());
-  return journal.ok() ? std::move(*journal) : nullptr;
-}
-
 TEST(BackupTest, ABackupOfAJournalInUseRestoresToTheSameBills) {
   TestFolder folder;
   History history;

@@ -17,12 +17,6 @@
 namespace loam::store {
 namespace {
 
-std::unique_ptr<SqliteJournal> open_good(const std::string& folder) {
-  auto journal = SqliteJournal::open(folder);
-  EXPECT_TRUE(journal.ok()) << to_text(journal.error());
-  return journal.ok() ? std::move(*journal) : nullptr;
-}
-
 std::uint64_t digest_of(SqliteJournal& journal) {
   engine::State state;
   const auto done = journal.replay(0, [&](const Record& record) -> Result<void> {

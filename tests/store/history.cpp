@@ -524,4 +524,17 @@ void History::reservations() {
   act(IssueInvoice{acme});
 }
 
+std::unique_ptr<SqliteJournal> open_good(const std::string& folder) {
+  auto journal = SqliteJournal::open(folder);
+  EXPECT_TRUE(journal.ok()) << to_text(journal.error());
+  return journal.ok() ? std::move(*journal) : nullptr;
+}
+
+void run_sql(const std::string& path, const std::string& sql) {
+  auto database = Database::open(path, OpenMode::read_write);
+  ASSERT_TRUE(database.ok()) << to_text(database.error());
+  const auto done = database->execute(sql);
+  ASSERT_TRUE(done.ok()) << to_text(done.error());
+}
+
 }  // namespace loam::store

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/decide.hpp"
 #include "engine/state.hpp"
+#include "store/journal.hpp"
 
 namespace loam::store {
 
@@ -76,5 +78,11 @@ inline constexpr TenantId acme{1};
 inline constexpr TenantId beta{2};
 
 Money usd(std::string_view amount);
+
+// The journal in `folder`, or none and the test fails.
+std::unique_ptr<SqliteJournal> open_good(const std::string& folder);
+
+// Changes the file behind the store's back.
+void run_sql(const std::string& path, const std::string& sql);
 
 }  // namespace loam::store

@@ -19,12 +19,6 @@
 namespace loam::store {
 namespace {
 
-std::unique_ptr<SqliteJournal> open_good(const std::string& folder) {
-  auto journal = SqliteJournal::open(folder);
-  EXPECT_TRUE(journal.ok()) << to_text(journal.error());
-  return journal.ok() ? std::move(*journal) : nullptr;
-}
-
 Error opening_error(const std::string& folder) {
   auto journal = SqliteJournal::open(folder);
   if (journal.ok()) {
@@ -55,13 +49,6 @@ History closed_journal(const std::string& folder) {
   EXPECT_TRUE(journal->append(history.take()).ok());
   EXPECT_TRUE(journal->save_snapshot(engine::image_of(history.state())).ok());
   return history;
-}
-
-void run_sql(const std::string& path, const std::string& sql) {
-  auto database = Database::open(path, OpenMode::read_write);
-  ASSERT_TRUE(database.ok()) << to_text(database.error());
-  const auto done = database->execute(sql);
-  ASSERT_TRUE(done.ok()) << to_text(done.error());
 }
 
 void write_file(const std::string& path, const std::string& content) {

@@ -13,19 +13,6 @@
 namespace loam::store {
 namespace {
 
-std::unique_ptr<SqliteJournal> open_good(const std::string& folder) {
-  auto journal = SqliteJournal::open(folder);
-  EXPECT_TRUE(journal.ok()) << to_text(journal.error());
-  return journal.ok() ? std::move(*journal) : nullptr;
-}
-
-void run_sql(const std::string& path, const std::string& sql) {
-  auto database = Database::open(path, OpenMode::read_write);
-  ASSERT_TRUE(database.ok());
-  const auto done = database->execute(sql);
-  ASSERT_TRUE(done.ok()) << to_text(done.error());
-}
-
 std::int64_t count(const std::string& path, const std::string& sql) {
   auto database = Database::open(path, OpenMode::read_only);
   return *database->integer(sql);

@@ -14,12 +14,10 @@
 #include <vector>
 
 #include "node/keeper/member.hpp"
+#include "node/keeper/units.hpp"
 
 namespace loam::node {
 namespace {
-
-constexpr Nanoseconds ms = 1'000'000;
-constexpr Nanoseconds second = 1'000 * ms;
 
 // A program of one lease: it launches kernels whenever it may, one after the other, and pauses
 // `think_ns` between them.

@@ -9,12 +9,10 @@
 #include "base/random.hpp"
 #include "node/keeper/memory_loans.hpp"
 #include "node/keeper/memory_phases.hpp"
+#include "node/keeper/units.hpp"
 
 namespace loam::node {
 namespace {
-
-constexpr std::uint64_t mib = 1u << 20;
-constexpr Nanoseconds second = 1'000'000'000;
 
 TEST(MemoryPhases, AnIterationIsFoundAndItsPeakExpected) {
   MemoryPhases phases;

@@ -10,12 +10,10 @@
 #include <vector>
 
 #include "node/keeper/member.hpp"
+#include "node/keeper/units.hpp"
 
 namespace loam::node {
 namespace {
-
-constexpr std::uint64_t mib = 1u << 20;
-constexpr Nanoseconds ms = 1'000'000;
 
 class ResidenceTest : public ::testing::Test {
  protected:

@@ -6,11 +6,10 @@
 
 #include "node/keeper/idleness.hpp"
 #include "node/keeper/promise.hpp"
+#include "node/keeper/units.hpp"
 
 namespace loam::node {
 namespace {
-
-constexpr Nanoseconds second = 1'000'000'000;
 
 // One second after another with the same facts; the shortfalls that are told.
 struct Watched {

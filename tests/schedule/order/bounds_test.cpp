@@ -10,12 +10,6 @@ namespace {
 
 constexpr Duration hour = Duration::hours(1);
 
-Job limited(std::uint64_t id, std::int64_t devices, Duration limit) {
-  Job made = job(id, devices);
-  made.limit = limit;
-  return made;
-}
-
 std::vector<TaskId> starts_of(const Pass& pass) {
   std::vector<TaskId> tasks;
   for (const Action& action : pass.actions) {

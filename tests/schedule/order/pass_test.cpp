@@ -25,12 +25,6 @@ QuotaSpec quota(std::int64_t devices, const char* cohort = "") {
   return spec;
 }
 
-Job limited(std::uint64_t id, std::int64_t devices, Duration limit) {
-  Job made = job(id, devices);
-  made.limit = limit;
-  return made;
-}
-
 TEST(Pass, FirstComeFirstServedHoldsBackWhatCameLater) {
   Story story(discipline("fifo"), 2);
   story.submit(job(1, 1), hour);

@@ -7,12 +7,6 @@
 namespace loam::schedule {
 namespace {
 
-Job limited(std::uint64_t id, std::int64_t devices, Duration limit) {
-  Job task = job(id, devices);
-  task.limit = limit;
-  return task;
-}
-
 constexpr Duration ten_minutes = Duration::seconds(600);
 
 TEST(Easy, BackfillsWhatDoesNotDelayThePlan) {

@@ -28,6 +28,11 @@ inline Job job(std::uint64_t id, std::int64_t devices, std::uint64_t tenant = 1)
   job.takes[Dimension::tasks] = 1;
   return job;
 }
+inline Job limited(std::uint64_t id, std::int64_t devices, Duration limit) {
+  Job made = job(id, devices);
+  made.limit = limit;
+  return made;
+}
 
 class Story {
  public:
