@@ -55,7 +55,8 @@ function(loam_test name)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   # Half of a test's compile time is reading headers: several are read as one. A name without
   # linkage must so be the only one of a program; what two tests share belongs into a header.
-  set_target_properties(test_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  set_target_properties(test_${name} PROPERTIES
+    UNITY_BUILD ${LOAM_UNITY_TESTS} UNITY_BUILD_BATCH_SIZE 6)
   # What a test itself computes is little: a third of its compile time buys nothing.
   target_compile_options(test_${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
   target_compile_definitions(test_${name} PRIVATE

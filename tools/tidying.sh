@@ -56,7 +56,7 @@ run_clang_tidy() {
   local log="$log_dir/clang-tidy.log" file
   local -a files=()
   while IFS= read -r -d '' file; do
-    if grep -q -F "\"$root/$file\"" build/release/compile_commands.json; then
+    if grep -q -F "\"$root/$file\"" build/tidy/compile_commands.json; then
       files+=("$file")
     else
       echo "      not in the release build, so not linted: $file"
@@ -65,7 +65,7 @@ run_clang_tidy() {
   echo "      ${#files[@]} file(s)"
   ((${#files[@]})) || return 0
   printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(job_count)" \
-    clang-tidy -p build/release --quiet 2>"$log.stderr" | tee "$log" || {
+    clang-tidy -p build/tidy --quiet 2>"$log.stderr" | tee "$log" || {
     grep -v 'warnings\? generated' "$log.stderr" >&2 || true
     fail "clang-tidy found faults (above)" "log: $log"
   }
@@ -85,7 +85,8 @@ command_tidy() {
   check_layout
   step "shellcheck"
   shell_files | xargs -0 shellcheck -x -a || fail "shellcheck found faults (above)"
-  step_configure release
+  rm -f build/tidy/build.ninja  # files that are new are found anew
+  step_configure tidy
   step "clang-tidy"
   run_clang_tidy "$@"
   done_line "tidy"
