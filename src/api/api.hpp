@@ -12,8 +12,9 @@
 namespace loam::api {
 
 struct ApiOptions {
-  // Threads that handle requests. 0: on the caller's own, for tests.
-  int workers = 4;
+  // Threads that handle requests; each mostly waits for the loop, and so many can share a commit.
+  // 0: on the caller's own, for tests.
+  int workers = 32;
   // How often live streams are looked at while anybody listens: logs each time, live lines each
   // second. No thread wakes while nobody does.
   Duration tick = Duration{100};

@@ -12,7 +12,9 @@ namespace loam::store {
 
 namespace {
 
-constexpr std::size_t idle_connections_max = 4;
+// As many as ask at once (api::ApiOptions::workers): a connection that is opened anew has to read
+// the schema and parse its queries.
+constexpr std::size_t idle_connections_max = 32;
 constexpr std::string_view task_columns =
     "t.id, t.tenant_id, n.name, t.name, t.state, t.outcome, t.exit_code, t.reason, t.project, "
     "t.environment, t.model, t.purchase_model, t.tariff, t.service_class, t.asked_milli_ce, "

@@ -213,7 +213,7 @@ Result<Database> Database::open_raw(const std::string& path, int flags) {
   // pages are checked before they are believed.
   LOAM_CHECK(database.execute(
       "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY;"
-      "PRAGMA mmap_size=0; PRAGMA cache_size=-4096"));
+      "PRAGMA mmap_size=0; PRAGMA cache_size=-1024"));
   // The triggers in a journal are for other programs (write_guards.hpp).
   sqlite3_db_config(raw, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   return database;

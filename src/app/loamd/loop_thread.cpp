@@ -9,6 +9,8 @@ namespace {
 
 // Between attempts while the journal cannot be written (a full disk, say).
 constexpr Duration retry_pause = Duration::seconds(1);
+// How long a batch waits for those who are likely to come: less than a commit takes on most disks.
+constexpr Duration siblings_pause{1};
 
 }  // namespace
 
@@ -33,11 +35,13 @@ void LoopThread::stop() {
 }
 
 void LoopThread::post(engine::Submission submission) {
+  bool enough = false;
   {
     const std::lock_guard lock(mutex_);
     inbox_.push_back(std::move(submission));
+    enough = inbox_.size() >= awaited_;
   }
-  wake_.notify_one();
+  if (enough) wake_.notify_one();
 }
 
 void LoopThread::post_until_durable(Command command, Actor actor, Then then) {
@@ -57,11 +61,12 @@ void LoopThread::post_until_durable(Command command, Actor actor, Then then) {
 void LoopThread::read(const std::function<void(const engine::State&, Instant now)>& look) {
   LOAM_ASSERT(std::this_thread::get_id() != thread_.get_id());
   bool done = false;
+  std::condition_variable changed;
   std::unique_lock lock(mutex_);
   if (stopping_) return;
-  reads_.push_back({&look, &done});
+  reads_.push_back({&look, &done, &changed});
   wake_.notify_one();
-  read_done_.wait(lock, [&] { return done; });
+  changed.wait(lock, [&] { return done; });
 }
 
 std::optional<Duration> LoopThread::patience() {
@@ -79,6 +84,17 @@ void LoopThread::settled() {
   wake_.notify_one();
 }
 
+// Whoever was answered by the last batch may well ask again at once. One commit for all of them is
+// cheaper than one each, and nobody who asks alone is kept waiting.
+void LoopThread::wait_for_siblings(std::unique_lock<std::mutex>& lock) {
+  if (inbox_.empty() || last_batch_ <= inbox_.size()) return;
+  awaited_ = last_batch_;
+  wake_.wait_for(lock, std::chrono::milliseconds(siblings_pause.ms), [&] {
+    return stopping_ || settled_ || inbox_.size() >= awaited_ || !reads_.empty();
+  });
+  awaited_ = 1;
+}
+
 bool LoopThread::gather(std::vector<engine::Submission>& batch, std::vector<Read>& reads) {
   const std::optional<Duration> sleep = patience();
   std::unique_lock lock(mutex_);
@@ -88,8 +104,10 @@ bool LoopThread::gather(std::vector<engine::Submission>& batch, std::vector<Read
   } else {
     wake_.wait(lock, work);
   }
+  wait_for_siblings(lock);
   batch.swap(inbox_);
   reads.swap(reads_);
+  last_batch_ = batch.size();
   if (settled_) {
     settled_ = false;
     loop_.wait_for_reports(false);
@@ -103,9 +121,12 @@ void LoopThread::answer(const std::vector<Read>& reads) {
   if (reads.empty()) return;
   for (const Read& read : reads)
     (*read.look)(loop_.state(), std::max(clock_.now(), loop_.state().now));
+  // With the lock, or a reader might be gone with what it waits for.
   const std::lock_guard lock(mutex_);
-  for (const Read& read : reads) *read.done = true;
-  read_done_.notify_all();
+  for (const Read& read : reads) {
+    *read.done = true;
+    read.changed->notify_one();
+  }
 }
 
 void LoopThread::run_batch(std::vector<engine::Submission> batch) {

@@ -57,6 +57,7 @@ class LoopThread {
   struct Read {
     const std::function<void(const engine::State&, Instant)>* look = nullptr;
     bool* done = nullptr;
+    std::condition_variable* changed = nullptr;  // of this reader alone: the others sleep on
   };
 
   void run();
@@ -64,6 +65,7 @@ class LoopThread {
   void run_batch(std::vector<engine::Submission> batch);
   // Waits for work; false when stopping and nothing is left.
   bool gather(std::vector<engine::Submission>& batch, std::vector<Read>& reads);
+  void wait_for_siblings(std::unique_lock<std::mutex>& lock);
   // How long the loop may sleep if nobody posts; nothing: until somebody does.
   std::optional<Duration> patience();
 
@@ -72,9 +74,10 @@ class LoopThread {
   std::function<void(const engine::State&)> after_batch_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::condition_variable read_done_;
   std::vector<engine::Submission> inbox_;
   std::vector<Read> reads_;
+  std::size_t awaited_ = 1;     // so many in the inbox wake the loop
+  std::size_t last_batch_ = 0;  // commands
   bool stopping_ = false;
   bool settled_ = false;
   std::atomic<bool> healthy_ = true;
