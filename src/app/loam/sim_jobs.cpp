@@ -73,6 +73,9 @@ Result<Asked> asked_by(const Arguments& arguments) {
   asked.setting.trace = arguments.text("tasks");
   LOAM_TRY(jobs, sim::read_jobs(asked.setting.trace));
   asked.jobs = std::move(jobs);
+  LOAM_TRY(arrivals, percent_of(arguments, "arrivals", "1"));
+  if (arrivals < 1) return invalid("--arrivals of less than 0.01", "give a factor such as 1.3");
+  for (sim::TraceJob& job : asked.jobs) job.arrival.ms = job.arrival.ms * 100 / arrivals;
   asked.states_limits =
       arguments.has("limit-factor") ||
       std::none_of(asked.jobs.begin(), asked.jobs.end(),

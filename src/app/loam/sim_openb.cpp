@@ -12,12 +12,6 @@ namespace loam::cli {
 namespace {
 
 // "1.3" is 130 %.
-Result<std::int64_t> percent_of(const Arguments& arguments, std::string_view key,
-                                std::string_view otherwise) {
-  LOAM_TRY(permille, parse_decimal(arguments.text(key, otherwise), 3, 100'000, key));
-  return permille / 10;
-}
-
 Result<schedule::PolicyOptions> policy_of(const Arguments& arguments) {
   schedule::PolicyOptions options;
   LOAM_TRY(policy, schedule::parse_placement_policy(arguments.text("policy", "packing_value")));
@@ -255,7 +249,6 @@ OptionGroup sim_openb_options() {
           {{"--mix", "HOW", "whether the mix of requests is known before or learnt on the way",
             Option::Kind::value, "known online"},
            {"--moves", "N", "residents moved at most in a run, to let larger ones in"},
-           {"--arrivals", "X", "what arrives, as a multiple of the pool's devices (1.3)"},
            {"--scale-cpu", "X", "multiply the CPU that tasks ask for (1)"},
            {"--tie-break", "HOW", "which of equally good nodes", Option::Kind::value,
             "least_remaining by_id random"},

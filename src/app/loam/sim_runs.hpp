@@ -35,6 +35,10 @@ Result<void> add_seeds(const std::string& text, std::vector<std::uint64_t>& seed
 // --mix: how the pool knows what is asked for; learnt online where nobody says.
 schedule::MixSource mix_of(const Arguments& arguments);
 
+// Option `key`, a factor such as 1.3, in percent.
+Result<std::int64_t> percent_of(const Arguments& arguments, std::string_view key,
+                                std::string_view otherwise);
+
 // "12.50": with so many decimals.
 std::string fixed(double value, int decimals);
 

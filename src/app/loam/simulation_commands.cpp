@@ -9,6 +9,7 @@
 #include "app/loam/human.hpp"
 #include "app/loam/session.hpp"
 #include "app/loam/sim_runs.hpp"
+#include "base/assert.hpp"
 #include "base/quantity.hpp"
 #include "sim/scenario_run.hpp"
 #include "sim/seeds.hpp"
@@ -45,6 +46,12 @@ Result<void> add_seeds(const std::string& text, std::vector<std::uint64_t>& seed
 schedule::MixSource mix_of(const Arguments& arguments) {
   return arguments.text("mix") == "known" ? schedule::MixSource::known
                                           : schedule::MixSource::online;
+}
+
+Result<std::int64_t> percent_of(const Arguments& arguments, std::string_view key,
+                                std::string_view otherwise) {
+  LOAM_TRY(permille, parse_decimal(arguments.text(key, otherwise), 3, 100'000, key));
+  return permille / 10;
 }
 
 std::string fixed(double value, int decimals) {
@@ -102,26 +109,91 @@ Result<int> run_faults(Session& session, const Arguments& arguments) {
   return 0;
 }
 
+// What can be replayed, how it is asked for, and with which options besides --out.
+struct Replay {
+  const char* asked;
+  Result<int> (*run)(Session&, const Arguments&);
+  OptionGroup (*group)();
+  std::vector<std::string_view> also;  // of trace_options()
+};
+
+std::vector<Replay> replays() {
+  return {
+      {"--trace openb",
+       sim_openb,
+       sim_openb_options,
+       {"trace", "nodes", "tasks", "policy", "seeds", "arrivals", "csv", "plot"}},
+      {"--trace jobs",
+       sim_jobs,
+       sim_jobs_options,
+       {"trace", "tasks", "seeds", "arrivals", "csv", "plot"}},
+      {"--trace spot", sim_spot, sim_spot_options, {"trace", "policy"}},
+      {"--synthetic", sim_synthetic, sim_synthetic_options, {"synthetic", "policy"}},
+      {"--from-journal", sim_journal, sim_journal_options, {"discipline"}},
+  };
+}
+
+bool lists(const std::vector<OptionGroup>& groups, std::string_view key) {
+  return std::any_of(groups.begin(), groups.end(), [&](const OptionGroup& group) {
+    return std::any_of(group.options.begin(), group.options.end(),
+                       [&](const Option& option) { return option.key() == key; });
+  });
+}
+
+bool takes(const Replay& replay, std::string_view key) {
+  return lists({replay.group()}, key) ||
+         std::find(replay.also.begin(), replay.also.end(), key) != replay.also.end();
+}
+
+std::vector<OptionGroup> sim_options();
+
+// An option that the run would pass over is an error: who gave it expects something of it.
+Result<void> check_options(const Replay& replay, const Arguments& arguments) {
+  for (const auto& [key, values] : arguments.options) {
+    if (key == "out" || takes(replay, key) || !lists(sim_options(), key)) continue;
+    std::string others;
+    for (const Replay& other : replays()) {
+      if (takes(other, key)) others += (others.empty() ? "" : ", ") + std::string(other.asked);
+    }
+    return invalid("a run with " + std::string(replay.asked) + " does nothing with --" + key,
+                   "leave it out; it is for " + others);
+  }
+  return {};
+}
+
+Result<int> run_replay(Session& session, Arguments arguments, const std::string& asked) {
+  const auto all = replays();
+  const auto replay =
+      std::find_if(all.begin(), all.end(), [&](const Replay& each) { return asked == each.asked; });
+  LOAM_ASSERT(replay != all.end());
+  // --json FILE, as scripts write it: the flag, and where the document goes.
+  if (session.json() && arguments.operands.size() == 1 && !arguments.has("out")) {
+    arguments.options["out"] = std::move(arguments.operands);
+    arguments.operands.clear();
+  }
+  if (!arguments.operands.empty())
+    return invalid(
+        "'" + arguments.operands.front() + "' is more than a run with " + asked + " takes",
+        "seeds are given with --seeds, a file for the result with --out");
+  LOAM_CHECK(check_options(*replay, arguments));
+  return replay->run(session, arguments);
+}
+
 Result<int> run_sim(Session& session, const Arguments& arguments) {
   if (!arguments.operands.empty() && arguments.operands.front() == "compare")
     return sim_compare(session, {arguments.operands.begin() + 1, arguments.operands.end()});
-  if (arguments.has("from-journal")) return sim_journal(session, arguments);
-  const std::string trace = arguments.text("trace");
-  if (trace.empty() && !arguments.has("synthetic")) {
-    if (arguments.operands.empty())
-      return invalid("'loam sim' needs SEED, --trace or --synthetic",
-                     "try: loam sim 1..20, or see: loam sim --help");
-    return run_faults(session, arguments);
+  std::vector<std::string> asked;
+  if (arguments.has("trace")) asked.push_back("--trace " + arguments.text("trace"));
+  for (const char* key : {"synthetic", "from-journal"}) {
+    if (arguments.has(key)) asked.push_back("--" + std::string(key));
   }
-  if (!arguments.operands.empty())
-    return invalid("'" + arguments.operands.front() + "' is more than a trace run takes",
-                   "seeds of a trace run are given with --seeds");
-  if (!trace.empty() && arguments.has("synthetic"))
-    return invalid("--trace and --synthetic exclude each other", "give one of them");
-  if (trace == "openb") return sim_openb(session, arguments);
-  if (trace == "jobs") return sim_jobs(session, arguments);
-  if (trace == "spot") return sim_spot(session, arguments);
-  return sim_synthetic(session, arguments);
+  if (asked.size() > 1)
+    return invalid(asked[0] + " and " + asked[1] + " exclude each other", "give one of them");
+  if (!asked.empty()) return run_replay(session, arguments, asked.front());
+  if (arguments.operands.empty())
+    return invalid("'loam sim' needs SEED, --trace or --synthetic",
+                   "try: loam sim 1..20, or see: loam sim --help");
+  return run_faults(session, arguments);
 }
 
 Result<int> run_scenario(Session& session, const Arguments& arguments) {
@@ -142,18 +214,27 @@ Result<int> run_scenario(Session& session, const Arguments& arguments) {
 }
 
 OptionGroup trace_options() {
-  return {"What to replay, and where results go",
-          {{"--trace", "KIND", "openb, jobs or spot", Option::Kind::value, "openb jobs spot"},
-           {"--synthetic", "SPEC", "a made-up pool: devices=100000,nodes=12500,load=0.9"},
-           {"--nodes", "FILE", "the pool's nodes", Option::Kind::value, "@path"},
-           {"--tasks", "FILE", "the tasks", Option::Kind::value, "@path"},
-           {"--policy", "P", "how a place, or spot, is chosen"},
-           {"--seeds", "A..B", "runs, one a seed; figures are their mean"},
-           {"--out", "FILE", "write the result as JSON; --json: to standard output",
-            Option::Kind::value, "@path"},
-           {"--csv", "FILE", "write the series as CSV; - for standard output", Option::Kind::value,
-            "@path"},
-           {"--plot", "FOLDER", "write plots as SVG", Option::Kind::value, "@path"}}};
+  return {
+      "What to replay, and where results go",
+      {{"--trace", "KIND", "openb, jobs or spot", Option::Kind::value, "openb jobs spot"},
+       {"--synthetic", "SPEC", "a made-up pool: devices=100000,nodes=12500,load=0.9"},
+       {"--nodes", "FILE", "the pool's nodes", Option::Kind::value, "@path"},
+       {"--tasks", "FILE", "the tasks", Option::Kind::value, "@path"},
+       {"--policy", "P", "how a place, or spot, is chosen"},
+       {"--seeds", "A..B", "runs, one a seed; figures are their mean"},
+       {"--arrivals", "X",
+        "openb: what arrives, as a multiple of the pool's devices (1.3); jobs: they come X "
+        "times as fast (1)"},
+       {"--out", "FILE", "write the result as JSON; --json: to standard output; --json FILE: both",
+        Option::Kind::value, "@path"},
+       {"--csv", "FILE", "write the series as CSV; - for standard output", Option::Kind::value,
+        "@path"},
+       {"--plot", "FOLDER", "write plots as SVG", Option::Kind::value, "@path"}}};
+}
+
+std::vector<OptionGroup> sim_options() {
+  return {trace_options(),    sim_openb_options(),     sim_jobs_options(),
+          sim_spot_options(), sim_synthetic_options(), sim_journal_options()};
 }
 
 }  // namespace
@@ -182,8 +263,7 @@ std::vector<Command> simulation_commands() {
        "loam sim compare fifo.json blind.json",
        {{"SEED", "a number, or a range such as 1..200; or: compare A.json B.json",
          Operand::Kind::any}},
-       {trace_options(), sim_openb_options(), sim_jobs_options(), sim_spot_options(),
-        sim_synthetic_options(), sim_journal_options()},
+       sim_options(),
        run_sim},
   };
 }
