@@ -12,19 +12,6 @@ using ::testing::IsEmpty;
 
 constexpr Duration hour = Duration::hours(1);
 
-Limits devices_limit(std::int64_t devices) {
-  Limits limits;
-  limits[static_cast<std::size_t>(Dimension::devices)] = devices * 1000;
-  return limits;
-}
-
-QuotaSpec quota(std::int64_t devices, const char* cohort = "") {
-  QuotaSpec spec;
-  spec.nominal = devices_limit(devices);
-  spec.cohort = cohort;
-  return spec;
-}
-
 TEST(Pass, FirstComeFirstServedHoldsBackWhatCameLater) {
   Story story(discipline("fifo"), 2);
   story.submit(job(1, 1), hour);

@@ -34,6 +34,19 @@ inline Job limited(std::uint64_t id, std::int64_t devices, Duration limit) {
   return made;
 }
 
+inline Limits devices_limit(std::int64_t devices) {
+  Limits limits;
+  limits[static_cast<std::size_t>(Dimension::devices)] = devices * 1000;
+  return limits;
+}
+
+inline QuotaSpec quota(std::int64_t devices, const char* cohort = "") {
+  QuotaSpec spec;
+  spec.nominal = devices_limit(devices);
+  spec.cohort = cohort;
+  return spec;
+}
+
 class Story {
  public:
   explicit Story(Discipline how, std::int64_t devices)
