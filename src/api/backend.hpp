@@ -78,10 +78,13 @@ struct AdjustmentRecord {
   Instant from;
   Instant to;
   CommitmentId commitment;  // of a fee
-  LeaseId lease;            // of a credit
+  LeaseId lease;            // whose use it charges or gives back
   AdjustmentLine line;
   std::uint64_t sequence = 0;   // journal row that told it
   ReservationId reservation{};  // of what it did not use, or used beyond its size
+  TaskId task{};                // whose it is, with its tags and group; none: nobody's
+  // Where it is of no task: of its commitment or reservation, or as tokens were reported.
+  std::map<std::string, std::string> tags{};
 };
 
 struct ReservationRecord {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/describe/enum_to_string.hpp>
 #include <tuple>
+#include <utility>
 
 #include "api/views.hpp"
 #include "billing/record_parts.hpp"
@@ -117,11 +118,12 @@ void BillMaker::add(const AdjustmentRecord& whole, InvoiceId invoice) {
   tax(record.line.card, record.line.net);
   // What comes in many small pieces is added up by its price.
   if (!counts_tokens(record.line.key.kind) && !counts_service(record.line.key.kind)) {
-    adjustments_.emplace_back(record.from, view_of(record, invoice));
+    adjustments_.push_back({record.from, record.task, view_of(record, invoice)});
     return;
   }
   record.lease = {};
-  const auto [found, fresh] = summed_.try_emplace({invoice, record.line.key}, record);
+  const auto [found, fresh] =
+      summed_.try_emplace({invoice, record.line.key, record.task, record.tags}, record);
   if (fresh) return;
   AdjustmentRecord& sum = found->second;
   sum.from = std::min(sum.from, record.from);
@@ -159,7 +161,7 @@ AdjustmentView& BillMaker::adjust(const char* kind, Instant at, Money net, Invoi
   view.unit_price = view.ce_hours = "0";
   view.list = view.net = amount_text(net);
   view.invoice = invoice.text();
-  return adjustments_.emplace_back(at, std::move(view)).second;
+  return adjustments_.emplace_back(Adjusted{at, {}, std::move(view)}).view;
 }
 
 void BillMaker::add(const CreditNoteRecord& record) {
@@ -180,6 +182,8 @@ AdjustmentView BillMaker::view_of(const AdjustmentRecord& record, InvoiceId invo
   if (record.commitment.valid()) view.commitment = record.commitment.text();
   if (record.lease.valid()) view.lease = record.lease.text();
   if (record.reservation.valid()) view.reservation = record.reservation.text();
+  if (record.task.valid()) view.task = record.task.text();
+  view.tags = record.tags;
   view.project = key.project;
   view.environment = key.environment;
   view.model = key.model;
@@ -201,15 +205,39 @@ bool BillMaker::empty() const {
   return tasks_.empty() && adjustments_.empty() && summed_.empty() && invoices_.empty();
 }
 
-std::vector<TaskId> BillMaker::tasks() const {
-  std::vector<TaskId> ids;
-  for (const auto& [id, lines] : tasks_) ids.push_back(id);
+std::set<TaskId> BillMaker::tasks() const {
+  std::set<TaskId> ids;
+  for (const auto& [id, lines] : tasks_) ids.insert(id);
+  for (const Adjusted& each : adjustments_) ids.insert(each.task);
+  for (const auto& [key, sum] : summed_) ids.insert(sum.task);
+  ids.erase(TaskId{});
   return ids;
 }
 
 void BillMaker::describe(const TaskRecord& task) {
-  const auto found = tasks_.find(task.id);
-  if (found != tasks_.end()) found->second.record = task;
+  described_[task.id] = task;
+}
+
+const TaskRecord* BillMaker::described(TaskId id) const {
+  const auto found = described_.find(id);
+  return found == described_.end() ? nullptr : &found->second;
+}
+
+std::vector<AdjustmentView> BillMaker::adjustment_views() const {
+  auto all = adjustments_;
+  for (const auto& [key, sum] : summed_)
+    all.push_back({sum.from, sum.task, view_of(sum, std::get<InvoiceId>(key))});
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Adjusted& a, const Adjusted& b) { return a.at < b.at; });
+  std::vector<AdjustmentView> views;
+  for (Adjusted& each : all) {
+    if (const TaskRecord* task = described(each.task)) {
+      each.view.group = task->spec.group;
+      each.view.tags = task->spec.attribution.tags;
+    }
+    views.push_back(std::move(each.view));
+  }
+  return views;
 }
 
 BillLine BillMaker::line_of(const Price& price, const Line& sum) {
@@ -265,18 +293,19 @@ BillView BillMaker::view(std::optional<Instant> from, Instant to) const {
       return a.second->first < b.second->first;
     });
     // Only a finished task whose every second is on this bill can be compared.
-    if (task.record && task.record->state == TaskState::finished &&
-        task.record->billed_time == task.length) {
+    const TaskRecord* record = described(id);
+    if (record != nullptr && record->state == TaskState::finished &&
+        record->billed_time == task.length) {
       ++view.whole_tasks;
-      equal = equal && task.record->run_time == task.length;
+      equal = equal && record->run_time == task.length;
     }
     bool first = true;
     for (const auto& [price, sum] : lines) {
       BillLine line = line_of(*price, *sum);
       line.task = id.text();
-      if (task.record) describe(line, *task.record);
+      if (record != nullptr) describe(line, *record);
       // A task's run time is on its first line.
-      if (task.record && std::exchange(first, false)) line.run_ms = task.record->run_time.ms;
+      if (record != nullptr && std::exchange(first, false)) line.run_ms = record->run_time.ms;
       list += sum->list;
       net += sum->net;
       view.run_ms += line.run_ms;
@@ -286,12 +315,7 @@ BillView BillMaker::view(std::optional<Instant> from, Instant to) const {
   }
   view.list = amount_text(list);
   view.discount = amount_text(list - net);
-  auto adjustments = adjustments_;
-  for (const auto& [key, sum] : summed_)
-    adjustments.emplace_back(sum.from, view_of(sum, key.first));
-  std::stable_sort(adjustments.begin(), adjustments.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (auto& [at, adjustment] : adjustments) view.adjustments.push_back(std::move(adjustment));
+  view.adjustments = adjustment_views();
   Money total = net + adjusted_;
   view.total = amount_text(total);
   for (const auto& [by, sum] : taxes_) {

@@ -4,8 +4,9 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "api/backend.hpp"
@@ -48,8 +49,8 @@ class BillMaker {
   void add(const CreditNoteRecord& record);
 
   bool empty() const;
-  // Ids of the tasks billed, for which describe() is called before view().
-  std::vector<TaskId> tasks() const;
+  // Ids of the tasks that something on it is of, for which describe() is called before view().
+  std::set<TaskId> tasks() const;
   void describe(const TaskRecord& task);
   // `from` none: the beginning of the first usage.
   BillView view(std::optional<Instant> from, Instant to) const;
@@ -77,7 +78,6 @@ class BillMaker {
   };
   struct TaskLines {
     std::map<Price, Line> lines;
-    std::optional<TaskRecord> record;
     Duration length;
     BasisPoints discount;  // that its last record was large enough to tell
   };
@@ -86,6 +86,14 @@ class BillMaker {
     Money amount;
   };
 
+  struct Adjusted {
+    Instant at;
+    TaskId task;
+    AdjustmentView view;
+  };
+  // What is added up: of one price, and of whom.
+  using SumKey = std::tuple<InvoiceId, LineKey, TaskId, std::map<std::string, std::string>>;
+
   void tax(RateCardId card, Money net);
   void tax(const Tax& by, Money base, Money amount);
   // What a document charges or gives back.
@@ -93,6 +101,9 @@ class BillMaker {
   static AdjustmentView view_of(const AdjustmentRecord& record, InvoiceId invoice);
   static BillLine line_of(const Price& price, const Line& sum);
   static void describe(BillLine& line, const TaskRecord& record);
+  const TaskRecord* described(TaskId id) const;
+  // In order of time.
+  std::vector<AdjustmentView> adjustment_views() const;
 
   std::string tenant_;
   Currency currency_;
@@ -101,9 +112,10 @@ class BillMaker {
   const CardTaxes& card_taxes_;
   Instant first_ = Instant::never();
   std::map<TaskId, TaskLines> tasks_;
-  std::vector<std::pair<Instant, AdjustmentView>> adjustments_;
-  // Added up: gateways report often.
-  std::map<std::pair<InvoiceId, LineKey>, AdjustmentRecord> summed_;
+  std::map<TaskId, TaskRecord> described_;
+  std::vector<Adjusted> adjustments_;
+  // Added up: gateways and nodes report often.
+  std::map<SumKey, AdjustmentRecord> summed_;
   Money adjusted_;
   std::map<std::pair<std::string, std::int64_t>, Taxed> taxes_;  // by name and rate
   std::vector<BilledInvoice> invoices_;

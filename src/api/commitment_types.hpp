@@ -4,6 +4,7 @@
 
 #include <boost/describe/class.hpp>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,12 +18,15 @@ struct AdjustmentView {
   std::string from;
   std::string to;
   std::string commitment;   // of a fee
-  std::string lease;        // of a credit
+  std::string lease;        // whose use it charges or gives back
   std::string reservation;  // of unused, and of covered where it took more than was reserved
+  std::string task;         // whose it is: its lease's, or where its storage lies; empty: nobody's
   std::string project;
   std::string environment;
   std::string model;
   std::string model_version;
+  std::string group;                        // the task's
+  std::map<std::string, std::string> tags;  // the task's; else of what was bought, or a request's
   std::string purchase_model;
   std::string tariff;
   std::string window;
@@ -39,9 +43,9 @@ struct AdjustmentView {
   bool of_document() const { return kind == "credit_note" || kind == "rounding"; }
 };
 BOOST_DESCRIBE_STRUCT(AdjustmentView, (),
-                      (kind, from, to, commitment, lease, reservation, project, environment, model,
-                       model_version, purchase_model, tariff, window, unit_price, ce_hours, tokens,
-                       gib, list, net, invoice, note))
+                      (kind, from, to, commitment, lease, reservation, task, project, environment,
+                       model, model_version, group, tags, purchase_model, tariff, window,
+                       unit_price, ce_hours, tokens, gib, list, net, invoice, note))
 
 // POST /v1/token-usage: what a gateway counted, since its last report.
 struct TokenUseEntry {
@@ -56,10 +60,16 @@ struct TokenUseEntry {
   std::int64_t prompt_tokens = 0;  // whole prompts
   std::int64_t cached_tokens = 0;  // of these
   std::int64_t generated_tokens = 0;
+  std::map<std::string, std::string> tags;  // of the caller's cost
+  // Of the owner's income: as the cost of its instances.
+  std::string owner_project = "default";
+  std::string owner_environment = "default";
+  std::map<std::string, std::string> owner_tags;
 };
 BOOST_DESCRIBE_STRUCT(TokenUseEntry, (),
                       (tenant, owner, project, environment, model, from, to, requests,
-                       prompt_tokens, cached_tokens, generated_tokens))
+                       prompt_tokens, cached_tokens, generated_tokens, tags, owner_project,
+                       owner_environment, owner_tags))
 
 struct TokenUsageRequest {
   std::string source;
@@ -87,9 +97,11 @@ struct CommitmentRequest {
   std::string environment = "default";
   std::string model;                 // "name", or "name@version"
   std::optional<std::string> spend;  // money an hour, in the tenant's currency
+  std::map<std::string, std::string> tags;
 };
 BOOST_DESCRIBE_STRUCT(CommitmentRequest, (),
-                      (tenant, ce, period, from, until, anchor, project, environment, model, spend))
+                      (tenant, ce, period, from, until, anchor, project, environment, model, spend,
+                       tags))
 
 // POST /v1/commitments/{id}/cancel.
 struct CancelRequest {
@@ -124,10 +136,11 @@ struct CommitmentView {
   std::string model_version;
   std::vector<CommitmentFeeView> fees;
   std::string spend = "0";  // money an hour; 0: a capacity
+  std::map<std::string, std::string> tags;
 };
 BOOST_DESCRIBE_STRUCT(CommitmentView, (),
                       (id, tenant, currency, state, ce, period, from, to, unit_price, project,
-                       environment, model, model_version, fees, spend))
+                       environment, model, model_version, fees, spend, tags))
 
 struct CommitmentList {
   std::vector<CommitmentView> commitments;  // by id

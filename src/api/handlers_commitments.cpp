@@ -40,6 +40,7 @@ CommitmentView view_of(const engine::State& state, Instant now, const Commitment
   view.environment = commitment.attribution.environment;
   view.model = commitment.attribution.model;
   view.model_version = commitment.attribution.model_version;
+  view.tags = commitment.attribution.tags;
   std::int64_t index = 0;
   for (const CommitmentFee& fee : terms.fees) {
     view.fees.push_back({to_text(fee.from), to_text(fee.to), fee.days, fee.days_of_period,
@@ -93,6 +94,9 @@ Result<BuyCommitment> order_of(Call& call, const CommitmentRequest& request) {
   order.attribution.project = request.project;
   order.attribution.environment = request.environment;
   LOAM_CHECK(billing::take_model(request.model, order.attribution));
+  if (const auto good = billing::check(request.tags); !good.ok())
+    return invalid("'tags': " + good.error().message, good.error().next_step);
+  order.attribution.tags = request.tags;
   return order;
 }
 

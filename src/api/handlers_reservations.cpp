@@ -90,6 +90,7 @@ ReservationView view_of(const engine::State& state, Instant now, const Reservati
   view.environment = order.attribution.environment;
   view.model = order.attribution.model;
   view.model_version = order.attribution.model_version;
+  view.tags = order.attribution.tags;
   view.charged_to = to_text(reservation.charged_to);
   view.held = amount_text(reservation.held);
   view.reason = record.reason;

@@ -24,6 +24,10 @@ Result<TokenUse> use_of(const TokenUseEntry& entry) {
   use.prompt_tokens = entry.prompt_tokens;
   use.cached_tokens = entry.cached_tokens;
   use.generated_tokens = entry.generated_tokens;
+  use.tags = entry.tags;
+  use.owner_project = entry.owner_project.empty() ? "default" : entry.owner_project;
+  use.owner_environment = entry.owner_environment.empty() ? "default" : entry.owner_environment;
+  use.owner_tags = entry.owner_tags;
   return use;
 }
 

@@ -161,6 +161,10 @@ std::optional<TaskId> Metrics::on_record(const Record& record) {
     ++late_[boost::describe::enum_to_string(late->kind, "?")];
     return late->task;
   }
+  if (const auto* noticed = std::get_if<DeadlineNoticed>(&record.event)) {
+    if (noticed->kind == DeadlineNoticeKind::at_risk) ++late_["deadline_at_risk"];
+    return noticed->task;
+  }
   if (const auto* started = std::get_if<AttemptStarted>(&record.event))
     return of_lease(started->lease);
   if (const auto* stop = std::get_if<StopRequested>(&record.event)) return of_lease(stop->lease);

@@ -136,6 +136,9 @@ Result<TaskSpec> spec_of(const TaskRequest& asked) {
   spec.secrets = asked.secrets;
   spec.ports = asked.ports;
   LOAM_CHECK(take("deadline", asked.deadline, spec.deadline, parse_instant));
+  LOAM_CHECK(
+      take("spot_policy", asked.spot_policy, spec.spot_policy, parse_enumerator<SpotPolicy>));
+  LOAM_CHECK(take("changeover", asked.changeover, spec.changeover, parse_duration));
   spec.recurrence = asked.recurrence;
   spec.segments = asked.segments;
   spec.gang = asked.gang;

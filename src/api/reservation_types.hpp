@@ -82,10 +82,11 @@ struct ReservationView {
   std::string charged_to;  // what was not used of it is charged up to then
   std::string held;
   std::string reason;  // of its end, or of its last move
+  std::map<std::string, std::string> tags;
 };
 BOOST_DESCRIBE_STRUCT(ReservationView, (),
                       (id, tenant, currency, state, ce, devices, from, to, isolation, tariff,
-                       project, environment, model, model_version, charged_to, held, reason))
+                       project, environment, model, model_version, charged_to, held, reason, tags))
 
 struct ReservationList {
   std::vector<ReservationView> reservations;  // by id, ended ones too

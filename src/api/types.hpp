@@ -31,6 +31,9 @@ struct TaskRequest {
   std::map<std::string, std::string> secrets;  // variable -> secret reference
   std::vector<std::int64_t> ports;
   std::optional<std::string> deadline;  // UTC instant
+  // Of a spot task with a deadline: reserve, uniform_progress or greedy; to save and to load.
+  std::string spot_policy = "reserve";
+  std::optional<std::string> changeover;  // default: 1m
   std::string recurrence;
   std::int64_t segments = 1;
   std::int64_t gang = 1;
@@ -66,11 +69,11 @@ struct TaskRequest {
 };
 BOOST_DESCRIBE_STRUCT(TaskRequest, (),
                       (tenant, name, command, image, working_directory, mounts, env, secrets, ports,
-                       deadline, recurrence, segments, gang, ce, share, memory, bandwidth, devices,
-                       device, device_type, region, labels, work_class, isolation, mode, cpu,
-                       host_memory, project, environment, model, tags, role, group, purchase_model,
-                       tariff, service_class, queue, time, expected, grace, restarts_max,
-                       reservation))
+                       deadline, spot_policy, changeover, recurrence, segments, gang, ce, share,
+                       memory, bandwidth, devices, device, device_type, region, labels, work_class,
+                       isolation, mode, cpu, host_memory, project, environment, model, tags, role,
+                       group, purchase_model, tariff, service_class, queue, time, expected, grace,
+                       restarts_max, reservation))
 
 struct QuoteView {
   std::string tenant;
@@ -102,6 +105,8 @@ struct QuoteView {
   std::string waits_for;
   // While there is no room: by when there is, should all that runs use its whole time.
   std::optional<std::string> room_by;
+  // Of a spot task with a deadline: when it is bought on demand should no spot come before.
+  std::optional<std::string> turns_at;
   std::string purchase_model;
   std::string tariff;
   std::string service_class;
@@ -115,8 +120,8 @@ BOOST_DESCRIBE_STRUCT(QuoteView, (),
                        ce_per_gibibyte, currency, unit_price, per_task, discount_percent, per_hour,
                        expected, best, worst, tax_percent, expected_with_tax, best_with_tax,
                        worst_with_tax, at_most, rule, expected_ms, limit_ms, starts_now, waits_for,
-                       room_by, purchase_model, tariff, service_class, isolation, suggested_ce,
-                       suggestion))
+                       room_by, turns_at, purchase_model, tariff, service_class, isolation,
+                       suggested_ce, suggestion))
 
 struct TaskView {
   std::string id;

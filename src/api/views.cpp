@@ -60,6 +60,8 @@ std::string stop_words(StopReason reason) {
       return "its budget is used up";
     case StopReason::segment:
       return "a segment of it is done; it goes on from its checkpoint";
+    case StopReason::resold:
+      return "it goes on from its checkpoint, bought by another purchase model";
   }
   return {};
 }
@@ -174,6 +176,7 @@ QuoteView view_of(const engine::Quote& quote, const std::string& tenant) {
   view.starts_now = quote.starts_now;
   view.waits_for = quote.waits_for;
   if (quote.room_by) view.room_by = to_text(Instant{(quote.room_by->ms + 999) / 1000 * 1000});
+  if (quote.turns_at) view.turns_at = to_text(Instant{(quote.turns_at->ms + 999) / 1000 * 1000});
   view.purchase_model = word(quote.purchase_model);
   view.tariff = word(quote.tariff);
   view.service_class = quote.service_class;

@@ -230,6 +230,7 @@ std::optional<std::string> value_of(const CostRow& row, std::string_view name) {
     return row.who.model.empty() ? "(none)" : model_name(row.who.model, row.who.model_version);
   }
   if (name == "group") return row.group.empty() ? "(none)" : row.group;
+  if (name == "task") return row.task.empty() ? "(none)" : row.task;
   if (name == "purchase_model") return boost::describe::enum_to_string(row.purchase_model, "?");
   if (name == "meter") return row.meter;
   if (!name.starts_with("tag:")) return std::nullopt;
@@ -320,7 +321,7 @@ Result<std::vector<CostLine>> group_costs(const std::vector<CostRow>& rows,
   for (const std::string& name : names) {
     if (!value_of(CostRow{}, name))
       return invalid("costs cannot be grouped by '" + name + "'",
-                     "use tenant, project, environment, model, model_version, group, "
+                     "use tenant, project, environment, model, model_version, group, task, "
                      "purchase_model, meter or tag:KEY");
   }
   std::map<std::pair<std::string, std::vector<std::string>>, Money> sums;

@@ -71,6 +71,7 @@ struct CostRow {
   std::string tenant;
   Attribution who;
   std::string group;  // of tasks
+  std::string task;   // "t17"; empty: of none
   PurchaseModel purchase_model = PurchaseModel::on_demand;
   std::string meter = "compute";  // what was metered, or the kind of what is charged besides
   Money net;
@@ -83,8 +84,8 @@ Result<Bucket> parse_bucket(std::string_view text);
 std::vector<Period> cut_into(const Period& period, Bucket bucket, const Zone& zone);
 
 struct CostQuery {
-  // "tenant", "project", "environment", "model", "model_version", "group", "purchase_model",
-  // "meter" or "tag:KEY"
+  // "tenant", "project", "environment", "model", "model_version", "group", "task",
+  // "purchase_model", "meter" or "tag:KEY"
   std::vector<std::string> group_by;
   std::map<std::string, std::string> where;  // the same names: what must be equal
   Bucket bucket = Bucket::none;

@@ -89,6 +89,10 @@ struct FocusRow {
   std::optional<Money> invoice_total;
 };
 
+// The tags of a charge: where it runs, the model, its own and its group; none of the first three is
+// said twice.
+std::vector<std::pair<std::string, std::string>> focus_tags(const Attribution& who,
+                                                            const std::string& group);
 // A row for a rated charge on demand or on spot: billed as used. ListCost and ContractedCost are
 // the exact products of what is printed.
 FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granularity);

@@ -226,6 +226,19 @@ FocusRow focus_credit_note(const std::string& note, const std::string& reason, M
   return row;
 }
 
+std::vector<std::pair<std::string, std::string>> focus_tags(const Attribution& who,
+                                                            const std::string& group) {
+  std::vector<std::pair<std::string, std::string>> tags{{"environment", who.environment}};
+  if (!who.model.empty()) tags.emplace_back("model", who.model);
+  if (!who.model_version.empty()) tags.emplace_back("model_version", who.model_version);
+  for (const auto& [key, value] : who.tags) {
+    if (key != "environment" && key != "model" && key != "model_version")
+      tags.emplace_back(key, value);
+  }
+  if (!group.empty() && !who.tags.contains("group")) tags.emplace_back("group", group);
+  return tags;
+}
+
 FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granularity) {
   FocusRow row;
   const Int128 scale = quantity_scale(charge.meter, granularity);
@@ -247,14 +260,7 @@ FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granu
   row.discount = discount_of(charge.list, charge.net).value_or(BasisPoints{0});
   row.pricing_quantity = row.consumed_quantity = FocusQuantity::of(charge.quantity, scale);
   row.pricing_unit = row.consumed_unit = unit_of(charge.meter, granularity);
-  row.tags.emplace_back("environment", usage.who.environment);
-  if (!usage.who.model.empty()) row.tags.emplace_back("model", usage.who.model);
-  if (!usage.who.model_version.empty())
-    row.tags.emplace_back("model_version", usage.who.model_version);
-  for (const auto& [key, value] : usage.who.tags) {
-    if (key != "environment" && key != "model" && key != "model_version")
-      row.tags.emplace_back(key, value);
-  }
+  row.tags = focus_tags(usage.who, {});
   return row;
 }
 

@@ -94,15 +94,16 @@ std::vector<AdjustmentLine> rate_tokens(const PriceTable& table, const TokenUse&
   return lines;
 }
 
-std::vector<AdjustmentLine> income_of(const std::vector<AdjustmentLine>& charged,
+std::vector<AdjustmentLine> income_of(const TokenUse& use,
+                                      const std::vector<AdjustmentLine>& charged,
                                       RateCardId card_of_owner) {
   std::vector<AdjustmentLine> lines;
   for (const AdjustmentLine& line : charged) {
     if (line.net.is_zero()) continue;
     AdjustmentLine income;
     income.key.kind = InvoiceLineKind::token_income;
-    income.key.project = "default";
-    income.key.environment = "default";
+    income.key.project = use.owner_project;
+    income.key.environment = use.owner_environment;
     income.key.model = line.key.model;
     income.key.unit_price = line.key.unit_price;
     income.card = card_of_owner;

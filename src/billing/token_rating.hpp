@@ -24,8 +24,10 @@ const TokenPrice* token_price(const PriceTerms& terms, std::string_view model);
 std::vector<AdjustmentLine> rate_tokens(const PriceTable& table, const TokenUse& use,
                                         BasisPoints off);
 
-// What the owner is credited of it: line by line what the caller was charged, before tax.
-std::vector<AdjustmentLine> income_of(const std::vector<AdjustmentLine>& charged,
+// What the owner is credited of it, to its own project and environment: line by line what the
+// caller was charged, before tax.
+std::vector<AdjustmentLine> income_of(const TokenUse& use,
+                                      const std::vector<AdjustmentLine>& charged,
                                       RateCardId card_of_owner);
 
 }  // namespace loam::billing

@@ -112,7 +112,7 @@ struct TransactionPosted {
 BOOST_DESCRIBE_STRUCT(TransactionPosted, (), (transaction))
 
 struct TaskAccepted {
-  LOAM_EVENT("task_accepted", 4)
+  LOAM_EVENT("task_accepted", 5)
   TaskId task;
   TenantId tenant;
   std::shared_ptr<const TaskSpec> spec;  // as in Task; never null
@@ -192,8 +192,9 @@ struct LeaseEnded {
 BOOST_DESCRIBE_STRUCT(LeaseEnded, (), (lease, ended_at, device_time, memory_peak, verdict, output))
 
 // Back in the queue.
-// unable: its node could not start it; tried again later. segment: a piece of it is done.
-BOOST_DEFINE_ENUM_CLASS(RequeueCause, resumed, lost, preempted, unable, segment)
+// unable: its node could not start it; tried again later. segment: a piece of it is done. resold:
+// it goes on by another purchase model.
+BOOST_DEFINE_ENUM_CLASS(RequeueCause, resumed, lost, preempted, unable, segment, resold)
 struct TaskRequeued {
   LOAM_EVENT("task_requeued", 2)
   TaskId task;
@@ -290,7 +291,7 @@ BOOST_DESCRIBE_STRUCT(CommitmentBought, (), (commitment))
 
 // The fee of its next period was charged.
 struct CommitmentCharged {
-  LOAM_EVENT("commitment_charged", 2)
+  LOAM_EVENT("commitment_charged", 3)
   TenantId tenant;
   CommitmentId commitment;
   std::int64_t fee = 0;  // index
@@ -311,10 +312,10 @@ struct CommitmentEnded {
 };
 BOOST_DESCRIBE_STRUCT(CommitmentEnded, (), (tenant, commitment, at, cancelled, reason))
 
-// What of a tenant's use in an hour its commitments cover is given back; again for the same hour,
-// with the difference, where use was told or taken back later.
+// What of a tenant's use in an hour its commitments cover is given back, lease by lease; again for
+// the same hour, with the difference, where use was told or taken back later.
 struct UseCovered {
-  LOAM_EVENT("use_covered", 2)
+  LOAM_EVENT("use_covered", 3)
   TenantId tenant;
   Instant hour;  // its start
   std::vector<AdjustmentLine> lines;
@@ -342,7 +343,7 @@ BOOST_DESCRIBE_STRUCT(ReservationMoved, (), (tenant, reservation, members, reaso
 // beyond it given back. Again for the same piece, with the difference, where use was told or taken
 // back later.
 struct ReservationCharged {
-  LOAM_EVENT("reservation_charged", 1)
+  LOAM_EVENT("reservation_charged", 2)
   TenantId tenant;
   ReservationId reservation;
   Instant from;
@@ -374,7 +375,7 @@ BOOST_DESCRIBE_STRUCT(ReservationHeld, (), (tenant, reservation, held))
 
 // A lease got less of a device than it was promised, and what that was worth is given back.
 struct ShortfallCredited {
-  LOAM_EVENT("shortfall_credited", 2)
+  LOAM_EVENT("shortfall_credited", 3)
   TenantId tenant;
   TaskId task;
   LeaseId lease;
@@ -392,7 +393,7 @@ BOOST_DESCRIBE_STRUCT(ShortfallCredited, (),
 // rule of its rate card.
 BOOST_DEFINE_ENUM_CLASS(LostWorkCause, displaced, device_lost)
 struct LostWorkCredited {
-  LOAM_EVENT("lost_work_credited", 2)
+  LOAM_EVENT("lost_work_credited", 3)
   TenantId tenant;
   TaskId task;
   LeaseId lease;
@@ -407,7 +408,7 @@ BOOST_DESCRIBE_STRUCT(LostWorkCredited, (), (tenant, task, lease, cause, from, t
 // that is another. Events of one batch share source and sequence; a sequence that is not above the
 // source's last was recorded before.
 struct TokensUsed {
-  LOAM_EVENT("tokens_used", 2)
+  LOAM_EVENT("tokens_used", 3)
   std::string source;  // who counted
   std::int64_t sequence = 0;
   TokenUse use;
@@ -419,7 +420,7 @@ BOOST_DESCRIBE_STRUCT(TokensUsed, (), (source, sequence, use, charged, earned))
 // What a task held and moved in [from, to) was counted, and charged where its card sells it. With a
 // lease: of that attempt; without: of the storage that is kept while the task does not run.
 struct ServicesUsed {
-  LOAM_EVENT("services_used", 1)
+  LOAM_EVENT("services_used", 2)
   TenantId tenant;
   TaskId task;
   LeaseId lease;
@@ -465,17 +466,54 @@ struct TaskLate {
 BOOST_DESCRIBE_STRUCT(TaskLate, (),
                       (task, step, kind, waited, promised, queue, purchase_model, parts))
 
+// A spot task with a deadline was accepted, and is run by this policy from now on. Lengths are in
+// ticks.
+struct SpotPlanned {
+  LOAM_EVENT("spot_planned", 1)
+  TaskId task;
+  SpotPolicy policy = SpotPolicy::reserve;
+  Duration tick;
+  std::int64_t work = 0;
+  std::int64_t deadline = 0;        // from now
+  std::int64_t changeover = 0;      // from a decision until it works again
+  std::int64_t spot_price_ppm = 0;  // of the price on demand
+};
+BOOST_DESCRIBE_STRUCT(SpotPlanned, (),
+                      (task, policy, tick, work, deadline, changeover, spot_price_ppm))
+
+// What a look for spot found, for tasks that run on demand and would go back.
+struct SpotSighted {
+  LOAM_EVENT("spot_sighted", 1)
+  std::vector<TaskId> there;
+  std::vector<TaskId> gone;
+};
+BOOST_DESCRIBE_STRUCT(SpotSighted, (), (there, gone))
+
+// on_demand: such a task waits no longer for spot; it is bought on demand from now on. at_risk: it
+// has no place on demand either, and misses its deadline should it need its whole limit.
+BOOST_DEFINE_ENUM_CLASS(DeadlineNoticeKind, on_demand, at_risk)
+struct DeadlineNoticed {
+  LOAM_EVENT("deadline_noticed", 1)
+  TaskId task;
+  DeadlineNoticeKind kind = DeadlineNoticeKind::on_demand;
+  Instant deadline;
+  Duration left;  // of its limit
+};
+BOOST_DESCRIBE_STRUCT(DeadlineNoticed, (), (task, kind, deadline, left))
+
 #undef LOAM_EVENT
 
-using AnyEvent = std::variant<
-    NodeAttached, DeviceAttached, DeviceHealthChanged, DeviceDrainChanged, TenantCreated,
-    TenantChanged, RateCardPublished, TransactionPosted, TaskAccepted, LeaseGranted, AttemptStarted,
-    StopRequested, UsageRated, LeaseEnded, TaskRequeued, TaskPaused, TaskFinished, InvoiceIssued,
-    RequestRecorded, RequestsForgotten, CreditNoteIssued, SpotPriceMoved, HoldsReviewed, BudgetSet,
-    BudgetRemoved, BudgetNoticed, BudgetApproved, SchedulingSet, TaskPromised, PromiseDropped,
-    NodeMarked, CommitmentBought, CommitmentCharged, CommitmentEnded, UseCovered, ShortfallCredited,
-    TokensUsed, LostWorkCredited, TaskLate, SellerSet, ServicesUsed, ReservationMade,
-    ReservationMoved, ReservationCharged, ReservationEnded, ReservationHeld>;
+using AnyEvent =
+    std::variant<NodeAttached, DeviceAttached, DeviceHealthChanged, DeviceDrainChanged,
+                 TenantCreated, TenantChanged, RateCardPublished, TransactionPosted, TaskAccepted,
+                 LeaseGranted, AttemptStarted, StopRequested, UsageRated, LeaseEnded, TaskRequeued,
+                 TaskPaused, TaskFinished, InvoiceIssued, RequestRecorded, RequestsForgotten,
+                 CreditNoteIssued, SpotPriceMoved, HoldsReviewed, BudgetSet, BudgetRemoved,
+                 BudgetNoticed, BudgetApproved, SchedulingSet, TaskPromised, PromiseDropped,
+                 NodeMarked, CommitmentBought, CommitmentCharged, CommitmentEnded, UseCovered,
+                 ShortfallCredited, TokensUsed, LostWorkCredited, TaskLate, SellerSet, ServicesUsed,
+                 ReservationMade, ReservationMoved, ReservationCharged, ReservationEnded,
+                 ReservationHeld, SpotPlanned, SpotSighted, DeadlineNoticed>;
 
 // A type of its own for two reasons: a symbol that names the variant names its forty types too, and
 // every translation unit would make its own copies and moves of all of them. These are made once.

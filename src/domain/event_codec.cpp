@@ -223,6 +223,20 @@ void lift_from_1(bj::object& event, const TokensUsed*) {
   lift_lines(event, "earned", lift_line);
 }
 
+// Lines did not say whose use they give back.
+void lift_lease(bj::object& line) {
+  line.emplace("lease", 0);
+}
+void lift_lease_of_one(bj::object& event) {
+  if (bj::object* line = object_in(event, "line")) lift_lease(*line);
+}
+void lift_from_1(bj::object& event, const ServicesUsed*) {
+  lift_lines(event, "lines", lift_lease);
+}
+void lift_from_1(bj::object& event, const ReservationCharged*) {
+  lift_lines(event, "lines", lift_lease);
+}
+
 // Tasks said nothing of what they made, and came back as they were.
 void lift_from_1(bj::object& event, const LeaseEnded*) {
   event.emplace("output", nullptr);
@@ -261,6 +275,28 @@ void lift_from_2(bj::object& event, const UsageRated*) {
 }
 void lift_from_2(bj::object& event, const CommitmentBought*) {
   if (bj::object* commitment = object_in(event, "commitment")) lift_attribution(*commitment);
+}
+
+void lift_from_2(bj::object& event, const CommitmentCharged*) {
+  lift_lease_of_one(event);
+}
+void lift_from_2(bj::object& event, const UseCovered*) {
+  lift_lines(event, "lines", lift_lease);
+}
+void lift_from_2(bj::object& event, const ShortfallCredited*) {
+  lift_lease_of_one(event);
+}
+void lift_from_2(bj::object& event, const LostWorkCredited*) {
+  lift_lease_of_one(event);
+}
+// Nor had tokens tags, and their income was of no project in particular.
+void lift_from_2(bj::object& event, const TokensUsed*) {
+  lift_lines(event, "charged", lift_lease);
+  lift_lines(event, "earned", lift_lease);
+  bj::object* use = object_in(event, "use");
+  if (use == nullptr) return;
+  for (const char* tags : {"tags", "owner_tags"}) use->emplace(tags, bj::object{});
+  for (const char* name : {"owner_project", "owner_environment"}) use->emplace(name, "default");
 }
 
 void lift_from_2(bj::object& event, const RateCardPublished*) {
@@ -315,9 +351,17 @@ void lift_from_3(bj::object& event, const CommitmentBought*) {
   terms->emplace("spend", std::move(none));
 }
 
-// Likewise for what version 4 did not have: nobody was named as the seller.
+// Likewise for what version 4 did not have: nobody was named as the seller, and spot tasks with a
+// deadline just waited for spot.
 template <class T>
 void lift_from_4(bj::object&, const T*) {}
+
+void lift_from_4(bj::object& event, const TaskAccepted*) {
+  bj::object* spec = object_in(event, "spec");
+  if (spec == nullptr) return;
+  spec->emplace("spot_policy", "reserve");
+  spec->emplace("changeover", nullptr);
+}
 
 void lift_from_4(bj::object& event, const InvoiceIssued*) {
   bj::object* invoice = object_in(event, "invoice");

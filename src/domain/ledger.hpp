@@ -129,10 +129,12 @@ struct AdjustmentLine {
   Money net;  // below zero: given back
   // Of the month in its tenant's billing zone that it belongs to; 1970 where none was told.
   Instant month_end;
+  // Whose use it gives back; none where its event names the lease, or it is of none.
+  LeaseId lease;
 
   friend bool operator==(const AdjustmentLine&, const AdjustmentLine&) = default;
 };
-BOOST_DESCRIBE_STRUCT(AdjustmentLine, (), (key, card, milli_ce_ms, list, net, month_end))
+BOOST_DESCRIBE_STRUCT(AdjustmentLine, (), (key, card, milli_ce_ms, list, net, month_end, lease))
 
 // A tax's share of what it applies to, rounded once.
 struct TaxLine {

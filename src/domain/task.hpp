@@ -22,6 +22,8 @@ BOOST_DEFINE_ENUM_CLASS(PurchaseModel, on_demand, reservation, commitment, spot,
 BOOST_DEFINE_ENUM_CLASS(Tariff, flat, time_of_day)
 // Of a hybrid group: critical tasks run on demand, auxiliary ones on spot while there is enough.
 BOOST_DEFINE_ENUM_CLASS(GroupRole, auxiliary, critical)
+// When a spot task with a deadline is on spot, on demand or waits: schedule/spot/deadline.hpp.
+BOOST_DEFINE_ENUM_CLASS(SpotPolicy, reserve, uniform_progress, greedy)
 // Isolation a tenant asks for (any, software, hardware), and what a lease says was given. advisory:
 // no sandbox bound the guard to the task, so it held only as far as the task let it.
 BOOST_DEFINE_ENUM_CLASS(Isolation, any, software, hardware, advisory)
@@ -83,6 +85,9 @@ struct TaskSpec {
   std::map<std::string, std::string> secrets;  // variable -> secret reference
   std::vector<std::int64_t> ports;
   std::optional<Instant> deadline;  // has ended by then: runs in the cheapest hours before it
+  // Of a spot task with a deadline, which is bought on demand where spot would miss that.
+  SpotPolicy spot_policy = SpotPolicy::reserve;
+  std::optional<Duration> changeover;  // to save and to load; nothing: a minute
   // A cron expression, and a time zone where it is not UTC: runs each time that is due.
   std::string recurrence;
   std::int64_t segments = 1;  // equal pieces of its limit that each end in a checkpoint
@@ -104,9 +109,9 @@ struct TaskSpec {
 };
 BOOST_DESCRIBE_STRUCT(TaskSpec, (),
                       (name, command, image, working_directory, mounts, environment, secrets, ports,
-                       deadline, recurrence, segments, gang, request, attribution, purchase_model,
-                       tariff, service_class, queue, limit, grace, restarts_max, role, group,
-                       reservation))
+                       deadline, spot_policy, changeover, recurrence, segments, gang, request,
+                       attribution, purchase_model, tariff, service_class, queue, limit, grace,
+                       restarts_max, role, group, reservation))
 
 BOOST_DEFINE_ENUM_CLASS(TaskState, waiting, starting, running, stopping, paused, finished)
 // How a finished task ended.
@@ -115,9 +120,10 @@ BOOST_DEFINE_ENUM_CLASS(TaskOutcome, none, succeeded, failed, stopped, limit_rea
                         device_lost, unable)
 
 // Why the engine asked an attempt to stop. gang: another member of its gang ended badly. segment: a
-// piece of it is done; it goes on from its checkpoint.
+// piece of it is done; it goes on from its checkpoint. resold: it goes on from there, bought on
+// demand instead of as spot, or the other way.
 BOOST_DEFINE_ENUM_CLASS(StopReason, none, by_tenant, paused, limit, device_lost, funds, preempted,
-                        gang, budget, segment)
+                        gang, budget, segment, resold)
 
 // How an attempt ended, and what it had been asked before.
 struct AttemptVerdict {

@@ -129,13 +129,14 @@ void cover_hour(Draft& draft, TenantId tenant, const CommitmentBook& book, Insta
   UseCovered event{tenant, start, change_from(of.given, lines_of(book, start, of))};
   const State& state = draft.state();
   const Currency currency = state.tenant(tenant).spec.currency;
-  const auto [net, tax] = sum_of(state, event.lines, currency);
+  const LineSum sum = sum_of(state, event.lines, currency);
   draft.add(std::move(event));
-  if (net.is_zero() && tax.is_zero()) return;
+  if (sum.net.is_zero() && sum.tax.is_zero()) return;
   const TransactionId id{draft.next().transaction++};
   draft.add(TransactionPosted{
-      net.is_negative() ? billing::refund(id, tenant, TaskId{}, -net, -tax)
-                        : billing::charge(id, tenant, TaskId{}, net, tax, Money::zero(currency))});
+      sum.whole().is_negative()
+          ? billing::refund(id, tenant, TaskId{}, -sum.net, -sum.tax)
+          : billing::charge(id, tenant, TaskId{}, sum.net, sum.tax, Money::zero(currency))});
 }
 
 // The part of a record that lies in each hour; nothing where no commitment is in force then.

@@ -9,7 +9,7 @@ namespace loam::engine {
 namespace {
 
 bool same_line(const AdjustmentLine& a, const AdjustmentLine& b) {
-  return a.key == b.key && a.card == b.card && a.month_end == b.month_end;
+  return a.lease == b.lease && a.card == b.card && a.month_end == b.month_end && a.key == b.key;
 }
 
 AdjustmentLine negative(AdjustmentLine line) {
@@ -63,6 +63,7 @@ bool trim_pieces(CoverHours& hours, LeaseId lease, Instant end) {
 
 AdjustmentLine given_back(const CoverPiece& piece, Int128 milli_ce_ms) {
   AdjustmentLine line;
+  line.lease = piece.lease;
   line.key = piece.key;
   line.card = piece.card;
   line.month_end = piece.month_end;

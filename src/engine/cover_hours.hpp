@@ -37,7 +37,7 @@ BOOST_DESCRIBE_STRUCT(CoverPiece, (),
 
 struct CoverHour {
   std::vector<CoverPiece> pieces;
-  std::vector<AdjustmentLine> given;  // so far, back or charged: one a key, card and month
+  std::vector<AdjustmentLine> given;  // so far: one a lease, key, card and month
   bool due = false;                   // its pieces changed since
 };
 
@@ -53,7 +53,7 @@ CoverPiece piece_of(const UsageRecord& record, const Lease& lease, const Task& t
 bool trim_pieces(CoverHours& hours, LeaseId lease, Instant end);
 // The line that gives back what of a piece comes to `milli_ce_ms`. Below zero, or nothing.
 AdjustmentLine given_back(const CoverPiece& piece, Int128 milli_ce_ms);
-// Adds to the line of that key, card and month, or begins one.
+// Adds to the line of that lease, key, card and month, or begins one.
 void add_to(std::vector<AdjustmentLine>& lines, const AdjustmentLine& line);
 // What has to be booked so that `given` comes to `lines`.
 std::vector<AdjustmentLine> change_from(const std::vector<AdjustmentLine>& given,

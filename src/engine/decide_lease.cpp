@@ -76,6 +76,8 @@ AttemptVerdict verdict_on(const Lease& lease, const Ending& ending) {
       return verdict(TaskOutcome::stopped, "preempted");
     case StopReason::segment:
       return verdict(TaskOutcome::stopped, "a segment of it is done");
+    case StopReason::resold:
+      return verdict(TaskOutcome::stopped, "it goes on by another purchase model");
     case StopReason::gang:
       return verdict(TaskOutcome::stopped, "another member of its gang ended");
     case StopReason::budget:
@@ -111,17 +113,22 @@ void settle_task(Draft& draft, const Task& task, AttemptVerdict verdict, Duratio
       verdict.outcome == TaskOutcome::device_lost && verdict.stopping == StopReason::none;
   const bool preempted = verdict.stopping == StopReason::preempted;
   const bool segment = verdict.stopping == StopReason::segment;
+  const bool resold = verdict.stopping == StopReason::resold;
   const bool unable =
       verdict.outcome == TaskOutcome::unable && verdict.stopping == StopReason::none;
   if (!used_up && unable && task.failures < failures_max) {
     draft.add(TaskRequeued{task.id, RequeueCause::unable, std::move(verdict.reason)});
     return;
   }
-  if (!used_up && (preempted || segment || (lost && task.losses < task.spec->restarts_max))) {
+  if (!used_up &&
+      (preempted || segment || resold || (lost && task.losses < task.spec->restarts_max))) {
     const RequeueCause cause = preempted ? RequeueCause::preempted
                                : segment ? RequeueCause::segment
+                               : resold  ? RequeueCause::resold
                                          : RequeueCause::lost;
-    draft.add(TaskRequeued{task.id, cause, std::move(verdict.reason)});
+    std::optional<PurchaseModel> other;
+    if (resold) other = turned(*task.spec);
+    draft.add(TaskRequeued{task.id, cause, std::move(verdict.reason), other});
     return;
   }
   if (!held.is_zero()) {
@@ -133,7 +140,7 @@ void settle_task(Draft& draft, const Task& task, AttemptVerdict verdict, Duratio
     draft.add(TaskPaused{task.id});
     return;
   }
-  if (used_up && (lost || paused || preempted || segment)) {
+  if (used_up && (lost || paused || preempted || segment || resold)) {
     verdict.outcome = TaskOutcome::limit_reached;
     verdict.reason = limit_words;
   }
@@ -364,7 +371,7 @@ Decision decide_on(const State& state, Instant now, const TimePassed&) {
   if (!state.marked.empty() && state.marked.begin()->first <= now)
     draft.add(NodeMarked{state.marked.begin()->second, Instant{}, "tried again"});
   if (state.timers.empty() || state.timers.begin()->first > now) {
-    if (draft.empty() && !tell_late(draft) && !settle_reservations(draft) &&
+    if (draft.empty() && !follow_spot(draft) && !tell_late(draft) && !settle_reservations(draft) &&
         !settle_commitments(draft) && !close_month(draft) && !settle_kept_hours(draft) &&
         !review_holds(draft) && !move_spot(draft) && !tell_budget(draft))
       end_by_budget(draft);

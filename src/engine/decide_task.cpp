@@ -35,14 +35,13 @@ void release(Draft& draft, const Task& task) {
                                                task.tenant, task.id, task.held)});
 }
 
-// Asks every live attempt that was not asked for this reason already.
+}  // namespace
+
 void stop_members(Draft& draft, const Task& task, StopReason reason) {
   for (const LeaseId id : task.leases) {
     if (draft.state().leases.at(id).stopping != reason) draft.add(StopRequested{id, reason});
   }
 }
-
-}  // namespace
 
 Decision decide_on(const State& state, Instant now, const SubmitTask& asked) {
   if (!asked.tenant.valid() || asked.tenant.value > state.tenants.size()) {
@@ -71,6 +70,11 @@ Decision decide_on(const State& state, Instant now, const SubmitTask& asked) {
   task.id = TaskId{draft.next().task++};
   task.tenant = tenant.id;
   draft.add(TaskAccepted{task.id, tenant.id, asked.spec, start.not_before});
+  if (runs_by_plan(*asked.spec)) {
+    SpotPlanned planned = plan_spot(state, now, tenant, *asked.spec).plan;
+    planned.task = task.id;
+    draft.add(planned);
+  }
   hold(draft, task, needed.amount);
   draft.subject(task.id.text());
   return draft.done();
@@ -131,7 +135,8 @@ Decision decide_on(const State& state, Instant now, const ResumeTask& asked) {
   }
   const Tenant& tenant = state.tenant(task->tenant);
   std::optional<PurchaseModel> other = asked.purchase_model;
-  if (other == task->spec->purchase_model) other.reset();
+  // What its plan had it bought as is not what its tenant asks for.
+  if (other == task->spec->purchase_model && state.spot_plans.count(task->id) == 0) other.reset();
   const auto spec = other ? resold(*task->spec, *other) : task->spec;
   if (auto reject = validate(*spec)) return Draft::rejected(std::move(*reject));
   if (auto reject = validate_reservation(state, now, tenant, *spec))

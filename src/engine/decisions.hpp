@@ -97,6 +97,9 @@ Money meter(Draft& draft, Lease& lease, Money& held, Instant to);
 // rated to its end.
 void credit_lost_work(Draft& draft, const Lease& lease, LostWorkCause cause);
 
+// Asks every live attempt that was not asked for this reason already.
+void stop_members(Draft& draft, const Task& task, StopReason reason);
+
 // The next step for a task that waits longer than its class promises; true where there is one.
 bool tell_late(Draft& draft);
 // What time brings to money, one step each; true where the draft has events now.

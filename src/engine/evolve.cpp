@@ -470,14 +470,7 @@ void apply(State& state, const Record& record, const TaskLate& event) {
     TaskSpec spec = *task.spec;
     spec.queue = event.queue;
     spec.purchase_model = event.purchase_model;
-    want_spot_no_more(state, task.id);
-    task.spec = std::make_shared<const TaskSpec>(std::move(spec));
-    want_spot(state, task);
-    // It is as old there as it was here.
-    const schedule::Standing& standing = state.scheduler.standing(task.id);
-    const Instant came = standing.job.arrival + standing.on_devices;
-    state.scheduler.leaves(task.id, record.at, false);
-    state.scheduler.arrives(job_of(state, task, came), record.at);
+    wait_as(state, task, std::make_shared<const TaskSpec>(std::move(spec)), record.at);
   }
   note_late(state, task);
 }
@@ -538,7 +531,7 @@ void apply(State& state, const Record&, const InvoiceIssued& event) {
                                       Money::zero(event.invoice.currency)};
 }
 
-// What has books of its own: commitments, reservations, storage and network, tokens.
+// What has books of its own: commitments, reservations, storage and network, tokens, plans of spot.
 template <class OfBooks>
 requires requires(State& state, const OfBooks& event) {
   apply_to_books(state, event, Instant{});
@@ -580,6 +573,7 @@ void evolve(State& state, const Record& record) {
   LOAM_ASSERT(record.sequence == state.sequence + 1);
   LOAM_ASSERT(record.at >= state.now);
   std::visit([&](const auto& event) { apply(state, record, event); }, record.event);
+  if (!state.spot_plans.empty()) note_spot(state, record);
   state.sequence = record.sequence;
   state.now = record.at;
   state.scheduler.tick(record.at);

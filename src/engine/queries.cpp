@@ -14,9 +14,12 @@
 namespace loam::engine {
 namespace {
 
-// "is tried again at …", to the second.
+// To the second begun.
+std::string in_seconds(Instant at) {
+  return to_text(Instant{(at.ms + 999) / 1000 * 1000});
+}
 std::string again_at(Instant at) {
-  return "is tried again at " + to_text(Instant{(at.ms + 999) / 1000 * 1000});
+  return "is tried again at " + in_seconds(at);
 }
 
 // When a node starts tasks again, if none does now.
@@ -176,6 +179,13 @@ void WaitReasons::look() {
 
 WaitReason WaitReasons::of(const Task& task) {
   LOAM_ASSERT(task.state == TaskState::waiting);
+  WaitReason reason = in_queue(task);
+  if (const auto at = turns_at(state_, task))
+    reason.words += "; bought on demand from " + in_seconds(*at) + " on where no spot comes";
+  return reason;
+}
+
+WaitReason WaitReasons::in_queue(const Task& task) {
   if (auto words = state_.budgets.holds_back(task.tenant, task.spec->attribution, state_.now))
     return {"budget", std::move(*words), {}};
   if (!looked_) look();
@@ -202,6 +212,22 @@ std::string services_words(const ServiceRates& rates) {
   if (rates.storage) words += "; storage " + to_text(*rates.storage) + " a GiB-hour held";
   if (rates.network) words += "; network " + to_text(*rates.network) + " a GiB moved";
   return words.empty() ? words : words + ", on top";
+}
+
+// What is bought as spot and has a deadline may have to be done on demand, all of it.
+std::optional<Reject> put_turn(const State& state, Instant now, const Tenant& tenant,
+                               const TaskSpec& spec, billing::QuoteRequest request, Quote& quote) {
+  request.terms = billing::terms_of(spec, PurchaseModel::on_demand, quote.isolation);
+  const auto priced =
+      billing::quote(state.rates, payer_of(tenant), request, state.tiers_of(tenant.id));
+  if (!priced)
+    return Reject{RejectCode::not_sold, priced.error().message, priced.error().next_step};
+  quote.best = std::min(quote.best, priced->best);
+  quote.worst = std::max(quote.worst, priced->worst);
+  quote.turns_at = turns_at(plan_spot(state, now, tenant, spec).plan, now);
+  quote.rule = "on spot while there is some, on demand from " + in_seconds(*quote.turns_at) +
+               " on where none came, to end by " + to_text(*spec.deadline) + ": " + quote.rule;
+  return std::nullopt;
 }
 
 // What it costs, by the code that bills it.
@@ -246,7 +272,7 @@ std::optional<Reject> put_price(const State& state, Instant now, Instant start,
         "on demand, and given back hour by hour as far as a commitment covers it: " + quote.rule;
   }
   quote.expected_time = request.expected;
-  return std::nullopt;
+  return runs_by_plan(spec) ? put_turn(state, now, tenant, spec, request, quote) : std::nullopt;
 }
 
 }  // namespace
@@ -274,7 +300,8 @@ std::string start_words(const TaskSpec& spec) {
                                  : "the next time that it is due,";
 }
 
-// Whether all that is free now is reserved for a time before it would have ended.
+}  // namespace
+
 bool on_reserved(const State& state, Instant now, const DemandAnswer& wanted,
                  const TaskSpec& spec) {
   if (state.scheduler.reservations().empty()) return false;
@@ -286,6 +313,8 @@ bool on_reserved(const State& state, Instant now, const DemandAnswer& wanted,
   }
   return !room.find({wanted.demand, spec.gang}, 0);
 }
+
+namespace {
 
 // Whether it starts now, or what it waits for. `fits`: there is room in the pool.
 void put_start(const State& state, Instant now, Instant begins, const TaskSpec& spec,

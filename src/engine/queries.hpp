@@ -40,6 +40,8 @@ struct Quote {
   // Then: by when there is room, should all that runs use its whole time and nobody go before;
   // nothing where that is not known.
   std::optional<Instant> room_by;
+  // Of a spot task with a deadline: when it is bought on demand should no spot come before.
+  std::optional<Instant> turns_at;
   PurchaseModel purchase_model = PurchaseModel::on_demand;
   Tariff tariff = Tariff::flat;
   std::string service_class;
@@ -49,8 +51,8 @@ BOOST_DESCRIBE_STRUCT(Quote, (),
                       (device, device_type, devices, share, memory, ce, billable_ce,
                        ce_per_gibibyte, unit_price, per_task, discount, per_hour, expected, best,
                        worst, tax_parts_per_million, at_most, rule, expected_time, limit,
-                       starts_now, waits_for, room_by, purchase_model, tariff, service_class,
-                       isolation))
+                       starts_now, waits_for, room_by, turns_at, purchase_model, tariff,
+                       service_class, isolation))
 
 struct QuoteAnswer {
   std::optional<Quote> quote;
@@ -82,6 +84,7 @@ class WaitReasons {
 
  private:
   void look();
+  WaitReason in_queue(const Task& task);
 
   const State& state_;
   bool looked_ = false;
@@ -93,6 +96,13 @@ WaitReason why_waits(const State& state, const Task& task);
 // What a wait that is too long says, in words and as JSON: for people and channels.
 std::string words_of(const TaskLate& late);
 std::string to_json(const TaskLate& late, Instant at);
+// Likewise of a deadline that spot does not meet.
+std::string words_of(const DeadlineNoticed& notice);
+std::string to_json(const DeadlineNoticed& notice, Instant at);
+
+struct DemandAnswer;
+// Whether all that is free now is reserved for a time before it would have ended.
+bool on_reserved(const State& state, Instant now, const DemandAnswer& wanted, const TaskSpec& spec);
 
 struct LiveCost {
   Duration run_time;  // all attempts, until now

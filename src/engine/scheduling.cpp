@@ -518,11 +518,22 @@ schedule::Job job_of(const State& state, const Task& task, Instant arrival) {
 }
 
 void note_sold_as(State& state, const Task& task) {
-  if (task.spec->purchase_model != PurchaseModel::hybrid) return;
+  const PurchaseModel asked = task.spec->purchase_model;
+  if (asked != PurchaseModel::hybrid && state.spot_plans.count(task.id) == 0) return;
   if (state.scheduler.running().count(task.id) == 0) return;
-  const bool spot = !task.leases.empty() &&
-                    state.leases.at(task.leases.front()).purchase_model == PurchaseModel::spot;
-  state.scheduler.is_sold_as_spot(task.id, spot);
+  const PurchaseModel sold =
+      task.leases.empty() ? asked : state.leases.at(task.leases.front()).purchase_model;
+  state.scheduler.is_sold_as_spot(task.id, sold == PurchaseModel::spot);
+}
+
+void wait_as(State& state, Task& task, std::shared_ptr<const TaskSpec> spec, Instant now) {
+  want_spot_no_more(state, task.id);
+  task.spec = std::move(spec);
+  want_spot(state, task);
+  const schedule::Standing& standing = state.scheduler.standing(task.id);
+  const Instant came = standing.job.arrival + standing.on_devices;
+  state.scheduler.leaves(task.id, now, false);
+  state.scheduler.arrives(job_of(state, task, came), now);
 }
 
 std::shared_ptr<const TaskSpec> resold(const TaskSpec& spec, PurchaseModel model) {

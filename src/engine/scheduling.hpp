@@ -39,8 +39,11 @@ void count_capacity(State& state, const Node& node, int sign);
 
 // A task that waits as the scheduler takes it, from what there is now; it keeps that as it is.
 schedule::Job job_of(const State& state, const Task& task, Instant arrival);
-// A hybrid task that has started is preempted as what it was sold as; one that waits, as it asks.
+// A task that has started is preempted as what it was sold as, which of a hybrid one, or of spot
+// with a deadline, changes; one that waits, as it asks.
 void note_sold_as(State& state, const Task& task);
+// It goes on waiting by another spec, as old as it is.
+void wait_as(State& state, Task& task, std::shared_ptr<const TaskSpec> spec, Instant now);
 // The same task, bought otherwise.
 std::shared_ptr<const TaskSpec> resold(const TaskSpec& spec, PurchaseModel model);
 // What a whole task takes where each slice takes `needs` of a device.

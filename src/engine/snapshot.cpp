@@ -163,6 +163,7 @@ StateImage image_of(const State& state) {
     image.requests.push_back(
         {key.first, key.second, request.fingerprint, request.subject, request.at});
   }
+  for (const auto& [id, plan] : state.spot_plans) image.spot_plans.push_back(plan);
   image.settings = state.settings;
   image.seller = state.seller;
   image.scheduler = state.scheduler.image();
@@ -223,6 +224,8 @@ State state_of(StateImage image) {
   }
   state.scheduler.restore(std::move(image.scheduler));
   index_reservations(state);
+  for (const SpotPlan& plan : image.spot_plans) state.spot_plans.emplace(plan.task, plan);
+  index_spot(state);
   count_late(state);
   for (RequestImage& request : image.requests) {
     const std::pair key{request.scope, request.key};

@@ -151,6 +151,7 @@ struct StateImage {
   std::vector<MonthUseImage> month_uses;
   Seller seller;
   std::vector<ReservationBookImage> reservations;
+  std::vector<SpotPlan> spot_plans;
 };
 BOOST_DESCRIBE_STRUCT(StateImage, (),
                       (sequence, now, next_task, next_lease, next_usage, next_transaction,
@@ -158,7 +159,7 @@ BOOST_DESCRIBE_STRUCT(StateImage, (),
                        devices, tenants, tasks, leases, rate_cards, balances, open_charges, tiers,
                        invoices, payments, spot, reviews, budgets, spent, commitments, ending,
                        spot_waiting, requests, settings, scheduler, token_sources, month_uses,
-                       seller, reservations))
+                       seller, reservations, spot_plans))
 
 // O(size of the state); the pause of a snapshot.
 StateImage image_of(const State& state);
@@ -172,7 +173,7 @@ Result<void> check_card(const RateCard& card);
 Result<void> check_cards(const StateImage& image);
 
 // The text a snapshot is stored as; versioned like events.
-inline constexpr int snapshot_version = 8;
+inline constexpr int snapshot_version = 9;
 std::string encode(const StateImage& image);
 Result<StateImage> decode_image(std::string_view text, int version);
 

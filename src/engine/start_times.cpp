@@ -101,13 +101,14 @@ std::vector<schedule::PriceStep> prices_of(const State& state, Instant now, Inst
 
 StartAnswer cheapest(const State& state, Instant now, const Tenant& tenant, const TaskSpec& spec) {
   const Instant deadline = *spec.deadline;
+  if (runs_by_plan(spec)) return {{}, plan_spot(state, now, tenant, spec).reject};
   if (now + spec.limit > deadline) {
     return {{},
             bad("a task of at most " + to_text(spec.limit) + " does not meet the deadline " +
                     to_text(deadline) + ": it is " + to_text(now),
                 "give a later deadline, or a shorter time with --time")};
   }
-  if (spec.purchase_model == PurchaseModel::spot || spec.reservation.valid()) return {};
+  if (spec.reservation.valid()) return {};
   const Instant until = std::min(deadline, now + deferral_max + spec.limit);
   const auto steps = prices_of(state, now, until, tenant, spec);
   if (steps.size() < 2) return {};

@@ -17,6 +17,7 @@
 #include "engine/commitments.hpp"
 #include "engine/months.hpp"
 #include "engine/reservations.hpp"
+#include "engine/spot_deadlines.hpp"
 #include "schedule/pool_room.hpp"
 #include "schedule/scheduler.hpp"
 
@@ -100,6 +101,7 @@ class State {
   billing::BudgetBook budgets;
   std::map<TenantId, CommitmentBook> commitment_books;
   std::map<ReservationId, ReservationBook> reservations;  // long after they ended, not for ever
+  std::map<TaskId, SpotPlan> spot_plans;                  // of spot tasks with a deadline
   std::map<TenantId, MonthUse> month_uses;
   std::map<std::string, std::int64_t> token_sources;  // the last sequence of each
   std::map<Currency, TaskId> reviews;  // holds to be reviewed, from after this task on
@@ -131,6 +133,7 @@ class State {
   std::set<DeviceId> lost_in_use;                   // lost devices whose leases are not ended yet
   CommitmentDues commitment_dues;
   ReservationDues reservation_dues;
+  SpotDues spot_dues;
   std::map<std::string, billing::Zone> zones;           // of tenants' months, by name
   std::set<std::pair<Instant, TenantId>> invoice_dues;  // of monthly tenants with open charges
   std::map<TenantId, Instant> invoice_due_of;           // likewise

@@ -218,6 +218,7 @@ PurchaseModel model_now(const State& state, Instant now, const Tenant& tenant, c
 std::vector<billing::Terms> terms_of(const TaskSpec& spec) {
   std::vector<PurchaseModel> models{spec.purchase_model};
   if (spec.purchase_model == PurchaseModel::commitment) models = {PurchaseModel::on_demand};
+  if (runs_by_plan(spec)) models.push_back(PurchaseModel::on_demand);
   if (spec.purchase_model == PurchaseModel::hybrid) {
     models = {PurchaseModel::on_demand};
     if (spec.role == GroupRole::auxiliary) models.push_back(PurchaseModel::spot);
@@ -257,9 +258,16 @@ Money most_left_of(const State& state, Instant now, const Task& task, const Leas
     return most_it_costs(state, now, tenant, *task.spec, lease.billable_ce,
                          task.spec->limit - task.run_time);
   }
-  const Money net =
-      billing::dearest_rest(state.rates, payer_of(tenant), billing::terms_of(*task.spec, lease),
-                            lease, lease.stop_at + longest_grace(*task.spec) + hold_margin);
+  const Instant stop = lease.stop_at + longest_grace(*task.spec) + hold_margin;
+  Money net = billing::dearest_rest(state.rates, payer_of(tenant),
+                                    billing::terms_of(*task.spec, lease), lease, stop);
+  if (runs_by_plan(*task.spec)) {  // displaced, it may have to go on on demand
+    const billing::Terms on_demand =
+        billing::terms_of(*task.spec, PurchaseModel::on_demand, lease.isolation);
+    net = std::max(
+        net, billing::dearest_cost(state.rates, payer_of(tenant), on_demand, lease.billable_ce,
+                                   lease.billed_until, stop - lease.billed_until));
+  }
   return with_tax(state, now, net);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/assert.hpp"
 #include "billing/accounts.hpp"
+#include "billing/attribution.hpp"
 #include "billing/token_rating.hpp"
 #include "engine/adjustment_books.hpp"
 #include "engine/decisions.hpp"
@@ -43,10 +44,15 @@ std::optional<Reject> fault_of(const State& state, const TokenUse& use) {
   if (use.model.empty() || use.model.size() > name_max)
     return bad("the model's name has " + std::to_string(use.model.size()) + " bytes",
                "give 1 to 256");
-  for (const std::string& name : {use.project, use.environment}) {
+  for (const std::string& name :
+       {use.project, use.environment, use.owner_project, use.owner_environment}) {
     if (!is_name(name))
       return bad("'" + name + "' is not a name",
                  "use 1 to 63 of a-z, 0-9 and '-', starting with a letter");
+  }
+  for (const auto* tags : {&use.tags, &use.owner_tags}) {
+    if (const auto good = billing::check(*tags); !good.ok())
+      return bad(good.error().message, good.error().next_step);
   }
   return std::nullopt;
 }
@@ -93,7 +99,7 @@ TokensUsed rated(const State& state, Instant now, const RecordTokens& asked, con
   if (!use.owner.valid() || use.owner == use.caller) return event;
   // Money of another currency cannot be passed on as it is.
   if (state.tenant(use.owner).spec.currency != caller.spec.currency) return event;
-  event.earned = billing::income_of(event.charged, table->card().id);
+  event.earned = billing::income_of(event.use, event.charged, table->card().id);
   for (AdjustmentLine& line : event.earned)
     line.month_end = month_end(state, use.owner, event.use.from);
   return event;

@@ -130,6 +130,14 @@ std::optional<Reject> validate_not_yet(const TaskSpec& spec) {
     return bad("a task that recurs has no deadline of its own",
                "leave out the deadline, or the recurrence");
   }
+  if (!spec.deadline && (spec.changeover || spec.spot_policy != SpotPolicy::reserve)) {
+    return bad("only a spot task with a deadline has a changeover and a spot policy",
+               "add --deadline, or leave them out");
+  }
+  if (spec.changeover && (spec.changeover->ms < 0 || *spec.changeover > grace_max)) {
+    return bad("a changeover of " + to_text(*spec.changeover) + " is out of range",
+               "use at most " + to_text(grace_max));
+  }
   if (spec.reservation.valid() && !spec.recurrence.empty()) {
     return bad("a task that recurs would outlive its reservation",
                "leave out the reservation, or the recurrence");

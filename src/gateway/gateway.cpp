@@ -77,6 +77,7 @@ std::shared_ptr<Job> make_job(InferenceRequest request, Caller caller, http::Res
   job->dimensions = request.dimensions;
   job->streams = request.stream;
   job->base64 = request.base64;
+  job->tags = std::move(request.tags);
   job->responder = std::move(responder);
   if (job->streams) job->writer = EventWriter(job->head);
   job->arrived = now;

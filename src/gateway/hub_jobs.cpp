@@ -556,9 +556,11 @@ void Hub::settle(Job& job) {
                      job.head.work, job.outcome, job.usage, job.wasted, job.is_settled,
                      job.arrived,   {},          {}};
   record.lasted = {elapsed_ms(job.arrived_at, now_)};
+  record.tags = job.tags;
   if (job.first_token_at) record.to_first_token = {elapsed_ms(job.arrived_at, *job.first_token_at)};
   if (const auto model = models_.find(job.model); model != models_.end()) {
     record.owner = model->second.endpoint.owner;
+    record.owner_attribution = model->second.endpoint.attribution;
     ModelMetrics& metrics = model->second.metrics;
     --metrics.in_flight;
     ++metrics.ended[name_of(job.outcome)];

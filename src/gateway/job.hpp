@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +48,7 @@ struct Job {
   std::uint32_t dimensions = 0;
   bool streams = false;
   bool base64 = false;
+  std::map<std::string, std::string> tags;
 
   std::optional<http::Responder> responder;  // until the answer begins
   http::Stream stream;                       // then, for streams

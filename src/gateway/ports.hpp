@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
 #include "base/time.hpp"
+#include "domain/task.hpp"
 #include "domain/token_usage.hpp"
 #include "gateway/limits.hpp"
 #include "gateway/request.hpp"
@@ -49,6 +51,8 @@ struct Endpoint {
   // The model of which this is one tier, under the name tier_model(): requests for that model in
   // that tier are served, metered and charged under this name. Not listed. Empty: a model itself.
   std::string tier_of = {};
+  // Whose cost, among the owner's, its instances are, and whose income others' tokens are.
+  Attribution attribution = {};
 };
 
 enum class UsageOutcome {
@@ -76,6 +80,8 @@ struct UsageRecord {
   Instant arrived{};
   Duration to_first_token{};  // 0: there was none
   Duration lasted{};
+  std::map<std::string, std::string> tags = {};  // of the caller's cost, as the request says
+  Attribution owner_attribution = {};            // the endpoint's
 };
 
 class UsageSink {

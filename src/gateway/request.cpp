@@ -7,6 +7,7 @@
 #include <charconv>
 #include <limits>
 
+#include "billing/attribution.hpp"
 #include "gateway/fields.hpp"
 #include "infer/json_grammar.hpp"
 
@@ -308,6 +309,19 @@ void read_tier(Fields& fields, InferenceRequest& request, Fault& fault) {
   }
 }
 
+// Whose cost it is: tags as a task has them.
+void read_tags(Fields& own, InferenceRequest& request) {
+  const json::object* tags = own.object("tags");
+  if (tags == nullptr) return;
+  for (const auto& [key, value] : *tags) {
+    if (!value.is_string()) return own.wrong_type("tags", "an object of strings", value);
+    request.tags.emplace(std::string(key), std::string(text_of(value)));
+  }
+  if (const auto good = billing::check(request.tags); !good.ok())
+    own.fail("tags", "loam.tags: " + good.error().message + "; " + good.error().next_step + ".",
+             "invalid_value");
+}
+
 // Our own fields: what the engine can do and the API has no word for.
 void read_own(Fields& fields, InferenceRequest& request, Fault& fault) {
   const json::object* own = fields.object("loam");
@@ -318,6 +332,7 @@ void read_own(Fields& fields, InferenceRequest& request, Fault& fault) {
   inner.read("min_p", sampling.min_p, 0, 1);
   inner.read("repeat_penalty", sampling.repeat_penalty, 0.1F, 10);
   inner.read("ignore_end", sampling.ignore_end);
+  read_tags(inner, request);
   std::string grammar;
   inner.read("grammar", grammar);
   if (!grammar.empty()) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,9 +29,10 @@ struct InferenceRequest {
   std::vector<infer::AdapterUse> adapters;
   std::optional<infer::ServiceClass> service_class;  // as asked for
   bool stream = false;
-  bool include_usage = false;    // at the end of a stream
-  bool base64 = false;           // embeddings as base64 of little endian floats
-  std::uint32_t dimensions = 0;  // of an embedding, as asked for; 0: not said
+  bool include_usage = false;               // at the end of a stream
+  bool base64 = false;                      // embeddings as base64 of little endian floats
+  std::uint32_t dimensions = 0;             // of an embedding, as asked for; 0: not said
+  std::map<std::string, std::string> tags;  // of its cost
 };
 
 // Prompts of one request, so that one request cannot fill every queue.

@@ -418,6 +418,7 @@ void Auditor::compare(const Seen& seen) {
       fail(2, id.text() + " started with " + std::to_string(book.granted) + " of " +
                   std::to_string(book.spec.gang) + " members");
   }
+  check_deadlines();
   if (seen.tasks.size() != tasks_.size()) fail(3, "the engine has another number of tasks");
   for (const Task& theirs : seen.tasks) {
     const TaskBook* mine = task(theirs.id, 3);

@@ -16,6 +16,7 @@
 //   12  replay gives the same state (checked by whoever holds the journal)
 //   13  nothing idles that a task at the head of the queue fits
 //   14  what is reserved is there for its tenant, and is charged once, used or not
+//   15  a spot task with a deadline is bought on demand while that still meets it
 //
 // Pure.
 #pragma once
@@ -89,6 +90,7 @@ class Auditor {
     Mebibytes kept;                    // of its storage, while it has no lease
     std::optional<Instant> kept_from;  // not rated yet from then on
     std::optional<Money> services;     // of its storage and network, charged next, from the wallet
+    std::optional<Duration> changeover;  // it is spot with a deadline: for the change to on demand
     bool may_overrun = false;  // its stop took longer than the hold reckoned, or prices rose
   };
   struct LeaseBook {
@@ -223,6 +225,9 @@ class Auditor {
   void on(const Record&, const ReservationCharged&);
   void on(const Record&, const ReservationEnded&);
   void on(const Record&, const ReservationHeld&);
+  void on(const Record&, const SpotPlanned&);
+  void on(const Record&, const SpotSighted&) {}
+  void on(const Record&, const DeadlineNoticed&);
 
   const RateCard* card_at(Currency currency, Instant instant) const;
   const RateCard* card_for(const LeaseBook& book, const TaskBook& owner, Currency currency,
@@ -259,6 +264,7 @@ class Auditor {
   std::vector<TaskId> plans_that_hold() const;
   static bool is_at(const TaskPromised& promise, DeviceId device);
   void check_plans_kept(TaskId started, const TaskBook& book);
+  void check_deadlines();
   void check_victims(const TaskBook& asker);
   void check_covers();
 

@@ -1,5 +1,6 @@
 // Auditor, the rules about order: plans are kept (5), victims are the right ones (6), members of a
-// cohort lend what idles (7), and nothing idles that a task could use (13).
+// cohort lend what idles (7), nothing idles that a task could use (13), and no spot task waits so
+// long for spot that on demand would miss its deadline (15).
 #include <algorithm>
 #include <tuple>
 
@@ -9,6 +10,7 @@ namespace loam::sim {
 namespace {
 
 constexpr Duration back_off_least = Duration::seconds(5);  // after a first start that failed
+constexpr Duration turns_within = Duration::minutes(1);    // a daemon that is there decides by then
 
 }  // namespace
 
@@ -120,6 +122,42 @@ void Auditor::on(const Record&, const TaskLate& event) {
   book->spec.queue = event.queue;
   book->spec.purchase_model = event.purchase_model;
   book->promise.reset();
+}
+
+void Auditor::on(const Record&, const SpotPlanned& event) {
+  TaskBook* book = task(event.task, 15);
+  if (book == nullptr) return;
+  if (book->spec.purchase_model != PurchaseModel::spot || !book->spec.deadline) {
+    fail(15, event.task.text() + " has a plan, and is no spot task with a deadline");
+    return;
+  }
+  book->changeover = event.tick * event.changeover;
+  if (now_ + book->spec.limit + *book->changeover > *book->spec.deadline)
+    fail(15, event.task.text() + " was accepted, and cannot meet its deadline");
+}
+
+void Auditor::on(const Record&, const DeadlineNoticed& event) {
+  TaskBook* book = task(event.task, 15);
+  if (book == nullptr) return;
+  const bool for_spot = book->spec.purchase_model == PurchaseModel::spot;
+  if (for_spot != (event.kind == DeadlineNoticeKind::on_demand) || !book->changeover)
+    fail(15, event.task.text() + " is told of a deadline that is none of its");
+  if (!for_spot) return;
+  if (book->stage != Stage::waiting) fail(15, event.task.text() + " is turned, and does not wait");
+  book->spec.purchase_model = PurchaseModel::on_demand;
+  book->promise.reset();
+}
+
+// Rule 15, between batches. By the last record, so that nothing is asked of a daemon that was away.
+void Auditor::check_deadlines() {
+  for (const auto& [id, book] : tasks_) {
+    const bool for_spot = book.spec.purchase_model == PurchaseModel::spot;
+    if (!book.changeover || !for_spot || book.stage != Stage::waiting) continue;
+    const Duration left = book.spec.limit - book.rounds;
+    const Instant latest = *book.spec.deadline - left - *book.changeover;
+    if (now_ > std::max(latest, book.arrival) + turns_within)
+      fail(15, id.text() + " waits for spot, and only on demand would meet its deadline");
+  }
 }
 
 bool Auditor::admits(const TaskSpec& spec, const DeviceBook& device) const {

@@ -264,6 +264,8 @@ Result<void> read_terms(Words& words, Submit& submit) {
   LOAM_CHECK(words.take("gang", spec.gang, parse_count));
   LOAM_CHECK(words.take("segments", spec.segments, parse_count));
   LOAM_CHECK(words.take("deadline", spec.deadline, parse_instant));
+  LOAM_CHECK(words.take("changeover", spec.changeover, parse_duration));
+  LOAM_CHECK(words.take("spot_policy", spec.spot_policy, parse_name_of<SpotPolicy>));
   LOAM_CHECK(words.take("recurrence", spec.recurrence, parse_text));
   LOAM_CHECK(words.take("image", spec.image, parse_text));
   LOAM_CHECK(words.take("tariff", spec.tariff, parse_name_of<Tariff>));

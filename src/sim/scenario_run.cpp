@@ -265,27 +265,7 @@ class Runner {
     }
     LOAM_TRY(state, this->state());
     const engine::QuoteAnswer answer = engine::quote(*state, world_.clock().now(), id, step.spec);
-    if (answer.reject) {
-      story_.add(now(),
-                 {plain("reject"), plain("quote"),
-                  plain(boost::describe::enum_to_string(answer.reject->code, "?")),
-                  attribute("message", answer.reject->message)},
-                 false);
-      return {};
-    }
-    const engine::Quote& quote = *answer.quote;
-    story_.add(
-        now(),
-        {plain("quote"), plain(step.tenant), attribute("device", quote.device),
-         attribute("share", to_text(quote.share)), attribute("memory", to_text(quote.memory)),
-         attribute("ce", to_text(quote.ce)), attribute("billable", to_text(quote.billable_ce)),
-         attribute("price", amount_text(quote.unit_price)),
-         attribute("per_hour", amount_text(quote.per_hour)),
-         attribute("at_most", amount_text(quote.at_most)),
-         attribute("starts_now", quote.starts_now ? "yes" : "no"),
-         attribute("room_by", quote.room_by ? to_text(*quote.room_by - start_) : "-"),
-         attribute("isolation", boost::describe::enum_to_string(quote.isolation, "?"))},
-        true);
+    story_.quoted(now(), step.tenant, answer);
     return {};
   }
 

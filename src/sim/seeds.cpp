@@ -20,7 +20,7 @@
 namespace loam::sim {
 namespace {
 
-constexpr Instant start{1'767'225'600'000};  // 2026-01-01T00:00:00Z
+constexpr Instant start = workload_start;
 constexpr Duration drain_step = Duration::minutes(10);
 constexpr Duration drain_max = Duration::hours(24 * 60);  // far above what any workload needs
 constexpr std::int64_t plenty = 1'000'000'000;
@@ -549,7 +549,7 @@ Result<SeedReport> run_seed(std::uint64_t seed) {
 std::string to_text(const SeedsSummary& summary) {
   return std::to_string(summary.seeds) + " seeds: " + std::to_string(summary.tasks) + " tasks, " +
          std::to_string(summary.records) + " records, " + std::to_string(summary.restarts) +
-         " restarts; rules 1 to 14 held";
+         " restarts; rules 1 to 15 held";
 }
 
 Result<SeedsSummary> run_seeds(

@@ -310,6 +310,38 @@ void Story::tell(const TaskLate& event, Instant at) {
   add(at, std::move(words), false);
 }
 
+void Story::quoted(Instant at, const std::string& tenant, const engine::QuoteAnswer& answer) {
+  if (answer.reject) {
+    add(at,
+        {plain("reject"), plain("quote"), plain(text_of(answer.reject->code)),
+         attribute("message", answer.reject->message)},
+        false);
+    return;
+  }
+  const engine::Quote& quote = *answer.quote;
+  const auto after = [&](const std::optional<Instant>& instant) {
+    return instant ? to_text(*instant - start_) : "-";
+  };
+  add(at,
+      {plain("quote"), plain(tenant), attribute("device", quote.device),
+       attribute("share", to_text(quote.share)), attribute("memory", to_text(quote.memory)),
+       attribute("ce", to_text(quote.ce)), attribute("billable", to_text(quote.billable_ce)),
+       attribute("price", amount_text(quote.unit_price)),
+       attribute("per_hour", amount_text(quote.per_hour)),
+       attribute("at_most", amount_text(quote.at_most)),
+       attribute("starts_now", quote.starts_now ? "yes" : "no"),
+       attribute("room_by", after(quote.room_by)), attribute("turns", after(quote.turns_at)),
+       attribute("best", amount_text(quote.best)),
+       attribute("expected", amount_text(quote.expected)),
+       attribute("worst", amount_text(quote.worst)),
+       attribute("isolation", text_of(quote.isolation))},
+      true);
+}
+
+void Story::tell(const DeadlineNoticed& event, Instant at) {
+  add(at, {plain("deadline"), plain(name_of(event.task)), plain(text_of(event.kind))}, false);
+}
+
 void Story::tell(const TaskPaused& event, Instant at) {
   add(at, {plain("pause"), plain(name_of(event.task))}, false);
 }

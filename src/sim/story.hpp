@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "domain/event.hpp"
+#include "engine/queries.hpp"
 #include "sim/scenario_text.hpp"
 
 namespace loam::sim {
@@ -28,6 +29,7 @@ class Story {
 
   void hear(const Record& record, Instant true_time);
   void add(Instant at, std::vector<Word> words, bool aside);
+  void quoted(Instant at, const std::string& tenant, const engine::QuoteAnswer& answer);
 
   std::vector<Happening>& happenings() { return happenings_; }
   // The latest task of that name; an id of 0 where there is none.
@@ -65,6 +67,7 @@ class Story {
   void tell(const TaskRequeued& event, Instant at);
   void tell(const TaskPaused& event, Instant at);
   void tell(const TaskLate& event, Instant at);
+  void tell(const DeadlineNoticed& event, Instant at);
   void tell(const TaskFinished& event, Instant at);
   void tell(const SpotPriceMoved& event, Instant at);
   void tell(const BudgetNoticed& event, Instant at);

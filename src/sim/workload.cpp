@@ -317,6 +317,21 @@ void plan_spot(Workload& plan, std::uint64_t seed) {
   }
 }
 
+// Spot tasks that have a deadline, from one that nothing meets to hours of slack; alike.
+void plan_deadlines(Workload& plan, std::uint64_t seed) {
+  Random random(Random(seed ^ 0x6465'6164'6c69'6e65).next());
+  constexpr SpotPolicy policies[] = {SpotPolicy::reserve, SpotPolicy::uniform_progress,
+                                     SpotPolicy::greedy};
+  for (Act& act : plan.acts) {
+    TaskSpec& spec = act.spec;
+    const bool spot = spec.purchase_model == PurchaseModel::spot;
+    if (act.kind != ActKind::submit || !spot || !random.chance(500)) continue;
+    spec.deadline = workload_start + act.at + spec.limit + Duration{random.between(0, 5 * hour_ms)};
+    if (random.chance(300)) spec.changeover = Duration{random.between(0, 600'000)};
+    if (random.chance(300)) spec.spot_policy = policies[random.below(std::size(policies))];
+  }
+}
+
 // Cards that sell reservations, reservations made, used and cancelled; alike. Their tasks are
 // numbered behind all others, so that nothing said of those means them.
 void plan_reservations(Workload& plan, std::uint64_t seed, std::int64_t horizon_ms) {
@@ -453,6 +468,7 @@ Workload workload_of(std::uint64_t seed) {
   plan_cohorts(plan, seed);
   plan_months(plan, seed);
   plan_spot(plan, seed);
+  plan_deadlines(plan, seed);
   plan_selectors(plan, seed);
   plan_reservations(plan, seed, horizon_ms);
   plan_segments(plan, seed);

@@ -69,6 +69,8 @@ struct Workload {
   std::vector<Act> acts;  // in order of time
 };
 
+inline constexpr Instant workload_start{1'767'225'600'000};  // 2026-01-01T00:00:00Z
+
 // Prices for the service classes that the tasks of a workload name: a class that no price names is
 // not sold.
 void sell_classes(RateCard& card);

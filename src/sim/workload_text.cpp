@@ -67,6 +67,11 @@ std::string described(const TaskSpec& spec) {
   if (spec.service_class != "standard") text += " service_class=" + spec.service_class;
   if (spec.purchase_model != PurchaseModel::on_demand)
     text += std::string(" ") + boost::describe::enum_to_string(spec.purchase_model, "?");
+  if (spec.deadline) {
+    text += " deadline=" + to_text(*spec.deadline) +
+            " spot_policy=" + boost::describe::enum_to_string(spec.spot_policy, "?");
+  }
+  if (spec.changeover) text += " changeover=" + to_text(*spec.changeover);
   for (const std::string& word : spec.command) text += " " + word;
   return text;
 }

@@ -1,6 +1,7 @@
 // Questions about invoices and the ledger, answered from the projections.
 #include "domain/event_codec.hpp"
 #include "store/query_reading.hpp"
+#include "store/tags.hpp"
 
 namespace loam::store {
 namespace {
@@ -138,11 +139,15 @@ Result<std::vector<InvoiceRow>> Queries::invoices(const InvoiceFilter& filter) {
 Result<std::vector<AdjustmentRow>> Queries::adjustments(TenantId tenant, Instant from, Instant to) {
   LOAM_TRY(database, Borrowed::take(*this));
   LOAM_TRY(query, database->prepare(
-                      "SELECT from_ms, to_ms, commitment_id, lease_id, kind, project, environment, "
-                      "model, purchase_model, tariff, price_window, rate_card_id, currency, "
-                      "unit_price, milli_ce_ms, list, net, seq, model_version, month_end_ms, "
-                      "reservation_id FROM adjustments WHERE tenant_id = ? AND "
-                      "from_ms >= ? AND from_ms < ? ORDER BY from_ms, seq, position"));
+                      "SELECT a.from_ms, a.to_ms, a.commitment_id, a.lease_id, a.kind, a.project, "
+                      "a.environment, a.model, a.purchase_model, a.tariff, a.price_window, "
+                      "a.rate_card_id, a.currency, a.unit_price, a.milli_ce_ms, a.list, a.net, "
+                      "a.seq, a.model_version, a.month_end_ms, a.reservation_id, a.task_id, "
+                      "CASE WHEN a.task_id IS NULL THEN coalesce(a.tags, c.tags, r.tags) END "
+                      "FROM adjustments a LEFT JOIN commitments c ON c.id = a.commitment_id "
+                      "LEFT JOIN reservations r ON r.id = a.reservation_id "
+                      "WHERE a.tenant_id = ? AND a.from_ms >= ? AND a.from_ms < ? "
+                      "ORDER BY a.from_ms, a.seq, a.position"));
   query.bind_all(number(tenant), from.ms, to.ms);
   return read_all(query, [](const Statement& statement) -> Result<AdjustmentRow> {
     Columns columns(statement);
@@ -169,6 +174,11 @@ Result<std::vector<AdjustmentRow>> Queries::adjustments(TenantId tenant, Instant
     key.model_version = columns.text();
     row.line.month_end = columns.instant();
     row.reservation = columns.id<ReservationId>();
+    row.task = columns.id<TaskId>();
+    if (!columns.is_null()) {
+      LOAM_TRY(tags, read_tags(columns.text()));
+      row.tags = std::move(tags);
+    }
     LOAM_CHECK(columns.done("an adjustment"));
     return row;
   });
@@ -180,7 +190,8 @@ Result<std::vector<ReservationRow>> Queries::reservations(TenantId tenant) {
            database->prepare(
                "SELECT id, tenant_id, project, environment, model, model_version, tariff, "
                "billable_milli_ce, isolation, devices, from_ms, to_ms, made_ms, charged_to_ms, "
-               "currency, held, ended_ms, ended_as, reason FROM reservations WHERE ?1 IS NULL OR "
+               "currency, held, ended_ms, ended_as, reason, tags FROM reservations WHERE ?1 IS "
+               "NULL OR "
                "tenant_id = ?1 ORDER BY id"));
   query.bind_all(tenant.valid() ? std::optional(number(tenant)) : std::optional<std::int64_t>());
   return read_all(query, [](const Statement& statement) -> Result<ReservationRow> {
@@ -210,6 +221,8 @@ Result<std::vector<ReservationRow>> Queries::reservations(TenantId tenant) {
       row.end = columns.enumerator<ReservationEnd>();
     }
     row.reason = columns.text();
+    LOAM_TRY(tags, read_tags(columns.text()));
+    r.order.attribution.tags = std::move(tags);
     LOAM_CHECK(columns.done("reservation " + r.id.text()));
     return row;
   });

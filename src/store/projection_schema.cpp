@@ -282,7 +282,8 @@ CREATE TABLE commitments(
   ended_ms INTEGER,
   reason TEXT NOT NULL,
   model_version TEXT NOT NULL,
-  spend TEXT NOT NULL
+  spend TEXT NOT NULL,
+  tags TEXT NOT NULL
 ) STRICT;
 CREATE INDEX commitments_by_tenant ON commitments(tenant_id);
 
@@ -305,7 +306,8 @@ CREATE TABLE reservations(
   held TEXT NOT NULL,
   ended_ms INTEGER,
   ended_as TEXT,
-  reason TEXT NOT NULL
+  reason TEXT NOT NULL,
+  tags TEXT NOT NULL
 ) STRICT;
 CREATE INDEX reservations_by_tenant ON reservations(tenant_id);
 
@@ -335,6 +337,7 @@ CREATE TABLE adjustments(
   month_end_ms INTEGER NOT NULL,
   task_id INTEGER,
   reservation_id INTEGER,
+  tags TEXT,
   PRIMARY KEY(seq, position)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX adjustments_by_tenant ON adjustments(tenant_id, from_ms);

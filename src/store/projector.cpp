@@ -6,6 +6,7 @@
 #include "billing/lease_rating.hpp"
 #include "billing/price_table.hpp"
 #include "store/schema.hpp"
+#include "store/tags.hpp"
 
 namespace loam::store {
 
@@ -101,16 +102,17 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   X(insert_note, "INSERT INTO credit_notes VALUES(?,?,?,?,?,?,?,?,?)")                             \
   X(insert_note_tax, "INSERT INTO credit_note_taxes VALUES(?,?,?,?,?,?)")                          \
   X(insert_commitment,                                                                             \
-    "INSERT INTO commitments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,NULL,'',?,?)")                   \
+    "INSERT INTO commitments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,NULL,'',?,?,?)")                 \
   X(charge_commitment, "UPDATE commitments SET fees_charged=?2 WHERE id=?1")                       \
   X(end_commitment, "UPDATE commitments SET ended_ms=?2, reason=?3 WHERE id=?1")                   \
   X(insert_adjustment,                                                                             \
-    "INSERT INTO adjustments VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")           \
+    "INSERT INTO adjustments VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,"   \
+    "?18,?19,?20,?21,?22,?23,coalesce(?24,(SELECT task_id FROM leases WHERE id=?7)),?25,?26)")     \
   X(device_name,                                                                                   \
     "SELECT n.name || '/' || d.node_index FROM devices d JOIN nodes n ON n.id=d.node_id "          \
     "WHERE d.id=?")                                                                                \
   X(insert_reservation,                                                                            \
-    "INSERT INTO reservations VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,NULL,NULL,'')")               \
+    "INSERT INTO reservations VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,NULL,NULL,'',?)")             \
   X(move_reservation, "UPDATE reservations SET devices=?2, reason=?3 WHERE id=?1")                 \
   X(charge_reservation,                                                                            \
     "UPDATE reservations SET charged_to_ms=max(charged_to_ms, ?2) WHERE id=?1")                    \
@@ -124,12 +126,14 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   X(insert_notice, "INSERT INTO budget_notices VALUES(?,?,?,?,?,?,?,?)")                           \
   X(set_mark, "UPDATE meta SET value=?2 WHERE key=?1")
 
-// Whose an adjustment is, as far as it is told.
+// Whose an adjustment is, as far as it is told. The lease may be the line's own, and its task is
+// known here; tags are of what has neither task nor commitment nor reservation.
 struct LineOf {
   CommitmentId commitment{};
   LeaseId lease{};
   TaskId task{};
   ReservationId reservation{};
+  std::optional<std::string> tags{};
 };
 
 struct Projector::Statements {
@@ -187,9 +191,11 @@ struct Projector::Statements {
   Result<void> on(const Record& record, const TokensUsed& e) {
     std::int64_t position = 0;
     for (const AdjustmentLine& line : e.charged)
-      LOAM_CHECK(put(record, e.use.caller, ++position, line, e.use.from, e.use.to, {}));
+      LOAM_CHECK(put(record, e.use.caller, ++position, line, e.use.from, e.use.to,
+                     {.tags = tags_text(e.use.tags)}));
     for (const AdjustmentLine& line : e.earned)
-      LOAM_CHECK(put(record, e.use.owner, ++position, line, e.use.from, e.use.to, {}));
+      LOAM_CHECK(put(record, e.use.owner, ++position, line, e.use.from, e.use.to,
+                     {.tags = tags_text(e.use.owner_tags)}));
     return {};
   }
   Result<void> put(const Record& record, TenantId tenant, const TenantSpec& spec) {
@@ -415,7 +421,8 @@ struct Projector::Statements {
         c.terms.ce.value, c.terms.months, c.terms.from, c.terms.to, record.at, number(c.terms.card),
         c.terms.unit_price.currency().code(), std::string_view(unit_price),
         static_cast<std::int64_t>(c.terms.fees.size()),
-        std::string_view(c.attribution.model_version), std::string_view(spend));
+        std::string_view(c.attribution.model_version), std::string_view(spend),
+        std::string_view(tags_text(c.attribution.tags)));
   }
   Result<void> on(const Record& record, const CommitmentCharged& e) {
     LOAM_CHECK(put(record, e.tenant, 1, e.line, e.from, e.to, {.commitment = e.commitment}));
@@ -456,7 +463,8 @@ struct Projector::Statements {
                                   std::string_view(who.model_version), name(r.order.tariff),
                                   r.billable_ce.value, name(r.isolation), std::string_view(devices),
                                   r.order.from, r.order.to, record.at, r.charged_to,
-                                  r.held.currency().code(), std::string_view(held));
+                                  r.held.currency().code(), std::string_view(held),
+                                  std::string_view(tags_text(who.tags)));
   }
   Result<void> on(const Record&, const ReservationMoved& e) {
     LOAM_TRY(devices, devices_text(e.members));
@@ -490,13 +498,14 @@ struct Projector::Statements {
     const std::string net = amount_text(line.net);
     return insert_adjustment.run(
         static_cast<std::int64_t>(record.sequence), position, record.at, number(tenant),
-        name(line.key.kind), number_if(of.commitment), number_if(of.lease), from, to,
+        name(line.key.kind), number_if(of.commitment),
+        number_if(of.lease.valid() ? of.lease : line.lease), from, to,
         std::string_view(line.key.project), std::string_view(line.key.environment),
         std::string_view(line.key.model), name(line.key.purchase_model), name(line.key.tariff),
         std::string_view(line.key.window), number(line.card), line.net.currency().code(),
         std::string_view(unit_price), line.milli_ce_ms, std::string_view(list),
         std::string_view(net), std::string_view(line.key.model_version), line.month_end,
-        number_if(of.task), number_if(of.reservation));
+        number_if(of.task), number_if(of.reservation), of.tags);
   }
   Result<void> on(const Record& record, const ServicesUsed& e) {
     std::int64_t position = 0;
@@ -546,8 +555,17 @@ struct Projector::Statements {
   Result<void> on(const Record&, const SellerSet&) {
     return {};
   }
+  Result<void> on(const Record&, const SpotPlanned&) {
+    return {};
+  }
+  Result<void> on(const Record&, const SpotSighted&) {
+    return {};
+  }
   Result<void> on(const Record&, const TaskLate& e) {
     return update(set_model, e.task.text(), number(e.task), name(e.purchase_model));
+  }
+  Result<void> on(const Record&, const DeadlineNoticed& e) {
+    return update(set_model, e.task.text(), number(e.task), name(PurchaseModel::on_demand));
   }
 
   Database& database;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -172,6 +173,9 @@ struct AdjustmentRow {
   ReservationId reservation;
   AdjustmentLine line;
   std::uint64_t sequence = 0;  // journal row that told it
+  TaskId task;
+  // Where it is of no task: of its commitment or reservation, or as tokens were reported.
+  std::map<std::string, std::string> tags;
 };
 struct ReservationRow {
   Reservation reservation;  // without its request and its members

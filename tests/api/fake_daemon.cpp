@@ -364,22 +364,6 @@ void FakeDaemon::project(const Record& record) {
     task.finished_at = record.at;
   } else if (const auto* e = std::get_if<TransactionPosted>(&record.event)) {
     transactions_.push_back({record.at, e->transaction});
-  } else if (const auto* e = std::get_if<CommitmentCharged>(&record.event)) {
-    adjustments_.push_back(
-        {e->tenant, {e->from, e->to, e->commitment, {}, e->line, record.sequence}});
-  } else if (const auto* e = std::get_if<LostWorkCredited>(&record.event)) {
-    adjustments_.push_back({e->tenant, {e->from, e->to, {}, e->lease, e->line, record.sequence}});
-  } else if (const auto* e = std::get_if<UseCovered>(&record.event)) {
-    for (const AdjustmentLine& line : e->lines)
-      adjustments_.push_back(
-          {e->tenant, {e->hour, e->hour + Duration::hours(1), {}, {}, line, record.sequence}});
-  } else if (const auto* e = std::get_if<TokensUsed>(&record.event)) {
-    for (const AdjustmentLine& line : e->charged)
-      adjustments_.push_back(
-          {e->use.caller, {e->use.from, e->use.to, {}, {}, line, record.sequence}});
-    for (const AdjustmentLine& line : e->earned)
-      adjustments_.push_back(
-          {e->use.owner, {e->use.from, e->use.to, {}, {}, line, record.sequence}});
   } else if (const auto* e = std::get_if<InvoiceIssued>(&record.event)) {
     invoices_.push_back(
         {record.at, e->invoice, usage_.empty() ? UsageId{} : usage_.back().id, record.sequence});
@@ -390,17 +374,53 @@ void FakeDaemon::project(const Record& record) {
   } else if (const auto* e = std::get_if<BudgetNoticed>(&record.event)) {
     notices_.push_back(e->notice);
   }
-  project_reservation(record);
+  project_besides(record);
 }
 
-void FakeDaemon::project_reservation(const Record& record) {
-  if (const auto* ended = std::get_if<ReservationEnded>(&record.event))
-    reservation_ends_[ended->reservation] = {ended->end, ended->reason};
-  if (const auto* charged = std::get_if<ReservationCharged>(&record.event)) {
-    for (const AdjustmentLine& line : charged->lines)
-      adjustments_.push_back(
-          {charged->tenant,
-           {charged->from, charged->to, {}, {}, line, record.sequence, charged->reservation}});
+AdjustmentRecord& FakeDaemon::adjust(const Record& record, TenantId tenant,
+                                     const billing::Period& period, const AdjustmentLine& line) {
+  AdjustmentRecord made{period.from, period.to, {}, line.lease, line, record.sequence};
+  if (line.lease.valid()) made.task = task_of_.at(line.lease);
+  return adjustments_.emplace_back(tenant, std::move(made)).second;
+}
+
+void FakeDaemon::project_besides(const Record& record) {
+  const auto credit = [&](const auto& event) {
+    AdjustmentRecord& made = adjust(record, event.tenant, {event.from, event.to}, event.line);
+    made.lease = event.lease;
+    made.task = event.task;
+  };
+  if (const auto* e = std::get_if<CommitmentBought>(&record.event)) {
+    commitment_tags_[e->commitment.id] = e->commitment.attribution.tags;
+  } else if (const auto* e = std::get_if<CommitmentCharged>(&record.event)) {
+    AdjustmentRecord& made = adjust(record, e->tenant, {e->from, e->to}, e->line);
+    made.commitment = e->commitment;
+    made.tags = commitment_tags_.at(e->commitment);
+  } else if (const auto* e = std::get_if<LostWorkCredited>(&record.event)) {
+    credit(*e);
+  } else if (const auto* e = std::get_if<ShortfallCredited>(&record.event)) {
+    credit(*e);
+  } else if (const auto* e = std::get_if<UseCovered>(&record.event)) {
+    for (const AdjustmentLine& line : e->lines)
+      adjust(record, e->tenant, {e->hour, e->hour + Duration::hours(1)}, line);
+  } else if (const auto* e = std::get_if<ServicesUsed>(&record.event)) {
+    for (const AdjustmentLine& line : e->lines)
+      adjust(record, e->tenant, {e->from, e->to}, line).task = e->task;
+  } else if (const auto* e = std::get_if<TokensUsed>(&record.event)) {
+    for (const AdjustmentLine& line : e->charged)
+      adjust(record, e->use.caller, {e->use.from, e->use.to}, line).tags = e->use.tags;
+    for (const AdjustmentLine& line : e->earned)
+      adjust(record, e->use.owner, {e->use.from, e->use.to}, line).tags = e->use.owner_tags;
+  } else if (const auto* e = std::get_if<ReservationEnded>(&record.event)) {
+    reservation_ends_[e->reservation] = {e->end, e->reason};
+  } else if (const auto* e = std::get_if<ReservationCharged>(&record.event)) {
+    for (const AdjustmentLine& line : e->lines) {
+      AdjustmentRecord& made = adjust(record, e->tenant, {e->from, e->to}, line);
+      made.reservation = e->reservation;
+      read([&](const engine::State& state, Instant) {
+        made.tags = state.reservations.at(e->reservation).reservation.order.attribution.tags;
+      });
+    }
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/backend.hpp"
+#include "billing/calendar.hpp"
 #include "engine/loop.hpp"
 #include "engine/snapshot.hpp"
 
@@ -117,7 +118,10 @@ class FakeDaemon final : public Backend {
 
  private:
   void project(const Record& record);
-  void project_reservation(const Record& record);
+  void project_besides(const Record& record);
+  // What is charged or given back besides usage; of the line's own lease where it has one.
+  AdjustmentRecord& adjust(const Record& record, TenantId tenant, const billing::Period& period,
+                           const AdjustmentLine& line);
 
   std::recursive_mutex mutex_;  // a reply reads
   engine::Loop loop_;
@@ -128,6 +132,7 @@ class FakeDaemon final : public Backend {
   std::vector<UsageRecord> usage_;
   std::vector<TransactionRecord> transactions_;
   std::vector<std::pair<TenantId, AdjustmentRecord>> adjustments_;
+  std::map<CommitmentId, std::map<std::string, std::string>> commitment_tags_;
   std::map<ReservationId, std::pair<ReservationEnd, std::string>> reservation_ends_;
   std::vector<InvoiceRecord> invoices_;
   std::vector<CreditNoteRecord> credit_notes_;

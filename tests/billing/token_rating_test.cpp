@@ -93,7 +93,7 @@ TEST(TokenRating, AnOwnersOwnTokensCostNothing) {
   own.caller = own.owner;
   const auto lines = rate_tokens(*table, own, BasisPoints{0});
   for (const AdjustmentLine& line : lines) EXPECT_TRUE(line.net.is_zero());
-  EXPECT_TRUE(income_of(lines, RateCardId{1}).empty());
+  EXPECT_TRUE(income_of(own, lines, RateCardId{1}).empty());
 }
 
 TEST(TokenRating, IncomeIsWhatWasChargedToTheLastDecimal) {
@@ -104,7 +104,12 @@ TEST(TokenRating, IncomeIsWhatWasChargedToTheLastDecimal) {
   Money charged = money("0");
   Money earned = money("0");
   for (const AdjustmentLine& line : lines) charged += line.net;
-  for (const AdjustmentLine& line : income_of(lines, RateCardId{1})) earned += line.net;
+  TokenUse sold = use();
+  sold.owner_project = "models";
+  for (const AdjustmentLine& line : income_of(sold, lines, RateCardId{1})) {
+    earned += line.net;
+    EXPECT_EQ(line.key.project, "models");
+  }
   EXPECT_GT(charged, money("0"));
   EXPECT_EQ(charged + earned, money("0"));
 }

@@ -42,14 +42,43 @@ TEST(ReadUsage, AddsUpByTenantModelAndOwner) {
   EXPECT_EQ(read_usage(text, 1).bytes, line("beta", 30, 10, 5).size());
 }
 
+TEST(ReadUsage, AddsUpByWhoseCostAndWhoseIncomeItIs) {
+  gateway::UsageRecord record;
+  record.request = "cmpl-1";
+  record.caller.tenant = "beta";
+  record.model = "tiny";
+  record.owner = "acme";
+  record.usage.prompt_tokens = 1;
+  record.arrived = Instant{1'772'409'600'000};
+  record.tags = {{"team", "bl\"ue"}};
+  record.owner_attribution.project = "serving";
+  record.owner_attribution.tags = {{"team", "green"}, {"tier", "gold"}};
+  const std::string blue = to_json_line(record);
+  record.tags = {{"team", "red"}};
+  const std::string red = to_json_line(record);
+  const UsageBatch batch = read_usage(blue + red + blue, 100);
+  EXPECT_EQ(batch.skipped, 0U);
+  ASSERT_EQ(batch.uses.size(), 2U);
+  EXPECT_EQ(batch.uses[0].requests, 2);
+  EXPECT_EQ(batch.uses[0].tags, (std::map<std::string, std::string>{{"team", "bl\"ue"}}));
+  EXPECT_EQ(batch.uses[0].owner_project, "serving");
+  EXPECT_EQ(batch.uses[0].owner_environment, "default");
+  EXPECT_EQ(batch.uses[0].owner_tags, record.owner_attribution.tags);
+  EXPECT_EQ(batch.uses[1].tags, record.tags);
+}
+
 TEST(ReadUsage, LinesThatCannotBeReadAreCounted) {
   std::string minus = line("beta", 1, 0, 1);
   minus.replace(minus.find("\"prompt_tokens\":1"), 17, "\"prompt_tokens\":-1");
   std::string more_cached = line("beta", 1, 0, 1);
   more_cached.replace(more_cached.find("\"cached_tokens\":0"), 17, "\"cached_tokens\":2");
+  std::string no_tags = line("beta", 1, 0, 1);
+  no_tags.replace(no_tags.find("\"tags\":{}"), 9, "\"tags\":[]");
+  std::string bad_tag = line("beta", 1, 0, 1);
+  bad_tag.replace(bad_tag.find("\"owner_tags\":{}"), 15, "\"owner_tags\":{\"a b\":\"c\"}");
   for (const std::string& bad :
        {std::string("\n"), std::string("nonsense\n"), std::string("[]\n"), std::string("{}\n"),
-        std::string("{\"tenant\":5}\n"), minus, more_cached}) {
+        std::string("{\"tenant\":5}\n"), minus, more_cached, no_tags, bad_tag}) {
     const UsageBatch batch = read_usage(bad + line("beta", 7, 0, 1), 100);
     EXPECT_EQ(batch.skipped, 1U) << bad;
     ASSERT_EQ(batch.uses.size(), 1U) << bad;

@@ -69,11 +69,13 @@ struct PoolHostTest : PoolTest {
 TEST_F(PoolHostTest, AnInstanceIsATaskOfItsOwner) {
   serve();
   open();
-  const InstanceOrder asked = order();
+  InstanceOrder asked = order();
+  asked.endpoint.tags = {{"team", "green"}};
   host->launch(asked);
   const TaskId id = only_task();
   const api::TaskRecord task = tasks().front();
   EXPECT_EQ(task.spec.attribution.model, "tiny");
+  EXPECT_EQ(task.spec.attribution.tags, asked.endpoint.tags);
   EXPECT_EQ(task.spec.request.share, MilliDevice{500});
   EXPECT_EQ(task.spec.request.memory, Mebibytes{512});
   ASSERT_EQ(task.spec.mounts.size(), 2U);

@@ -45,7 +45,7 @@ TEST(Request, AChatWithEverythingIsReadWhole) {
                         "schema": {"type": "object"}}},
     "service_tier": "flex", "user": "u", "metadata": {"k": "v"}, "tools": [], "store": false,
     "loam": {"top_k": 4, "min_p": 0.5, "repeat_penalty": 1.5, "public_extent": 1,
-             "adapters": [{"name": "a", "scale": 0.5}]}})");
+             "tags": {"team": "blue"}, "adapters": [{"name": "a", "scale": 0.5}]}})");
   EXPECT_EQ(request.model, "org/m");
   ASSERT_EQ(request.prompts.size(), 1U);
   const std::vector<infer::ChatMessage> messages{
@@ -72,6 +72,7 @@ TEST(Request, AChatWithEverythingIsReadWhole) {
   EXPECT_TRUE(request.stream && request.include_usage);
   EXPECT_EQ(request.service_class, infer::ServiceClass::batch);
   EXPECT_EQ(request.adapters, (std::vector<infer::AdapterUse>{{"a", 0.5F}}));
+  EXPECT_EQ(request.tags, (std::map<std::string, std::string>{{"team", "blue"}}));
 }
 
 TEST(Request, APromptComesInFourForms) {
@@ -134,6 +135,10 @@ TEST(Request, ABadFieldIsNamedWithACode) {
       {R"("service_tier":"gold")", "service_tier", "invalid_value"},
       {R"("frobnicate":1)", "frobnicate", "unknown_parameter"},
       {R"("loam":{"x":1})", "loam.x", "unknown_parameter"},
+      {R"("loam":{"tags":["team"]})", "loam.tags", "invalid_type"},
+      {R"("loam":{"tags":{"team":1}})", "loam.tags", "invalid_type"},
+      {R"("loam":{"tags":{"a b":"c"}})", "loam.tags", "invalid_value"},
+      {R"("loam":{"tags":{"team":"a,b"}})", "loam.tags", "invalid_value"},
       {R"("loam":{"public_extent":2})", "loam.public_extent", "invalid_value"},
       {R"("loam":{"grammar":"root"},"response_format":{"type":"json_object"})", "loam.grammar",
        "invalid_parameter_combination"},

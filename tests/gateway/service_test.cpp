@@ -31,6 +31,19 @@ TEST_F(GatewayTest, AChatIsAnsweredWholeAndItsUsageIsTheRecord) {
             record.usage.cached_tokens);
 }
 
+TEST_F(GatewayTest, AUsageRecordSaysWhoseCostAndWhoseIncomeItIs) {
+  start_with_engine();
+  Attribution serving;
+  serving.project = "serving";
+  serving.tags = {{"team", "green"}};
+  gateway->offer({"tiny", "owner", {}, Instant{5000}, {}, serving});
+  EXPECT_EQ(ask("hi", R"(,"loam":{"tags":{"team":"blue"}})").status, 200);
+  ASSERT_TRUE(recorded(1));
+  const UsageRecord record = sink.all()[0];
+  EXPECT_EQ(record.tags, (std::map<std::string, std::string>{{"team", "blue"}}));
+  EXPECT_EQ(record.owner_attribution, serving);
+}
+
 TEST_F(GatewayTest, AStreamComesInPiecesAndEndsWithUsageAndDone) {
   start_with_engine();
   const auto events =

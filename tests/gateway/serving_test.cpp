@@ -113,6 +113,9 @@ TEST(ServingConfig, FaultsNameTheirPlace) {
       {"[[slice]]\nmemory = \"1GiB\"", "slice.share"},
       {"[[slice]]\nshare = \"1\"\nmemory = \"much\"", "slice.memory"},
       {"[[slice]]\nshare = \"1\"\ncolour = 1", "not a known key"},
+      {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\ntags = { team = 1 }", "table of texts"},
+      {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\ntags = { team = \"a,b\" }", "the tag 'team'"},
+      {"[[endpoint]]\nmodel = \"a\"\nfile = \"x\"\nproject = \"No Name\"", "'No Name'"},
       {"[[tenant]]\nweight = 1", "no name"},
       {"[[tenant]]\nname = \"a\"\nclass = \"gold\"", "tenant.class"},
       {"[[tenant]]\nname = \"a\"\nweight = 0", "tenant.weight"},
@@ -142,14 +145,17 @@ TEST(ServingEndpoints, ComeBackFromTheirFile) {
   EXPECT_TRUE(load_endpoints(path).value().empty());
   auto endpoint = parse_endpoint(
       R"({"model":"a\"b","file":"/m","owner":"acme","callers":["x"],"min":1,"max":2,"slots":4,)"
-      R"("idle_after":"90s","share":"0.5","purchase_model":"spot","time":"2h"})");
+      R"("idle_after":"90s","share":"0.5","purchase_model":"spot","time":"2h",)"
+      R"("tags":{"team":"green"}})");
   ASSERT_TRUE(endpoint.ok()) << to_text(endpoint.error());
+  EXPECT_EQ(endpoint->tags, (std::map<std::string, std::string>{{"team", "green"}}));
   ASSERT_TRUE(save_endpoints(path, {*endpoint, *endpoint}).ok());
   const auto loaded = load_endpoints(path);
   ASSERT_TRUE(loaded.ok());
   ASSERT_EQ(loaded->size(), 2U);
   EXPECT_EQ(to_json(loaded->at(1)), to_json(*endpoint));
   EXPECT_EQ(loaded->at(0).model, "a\"b");
+  EXPECT_EQ(loaded->at(0).tags, endpoint->tags);
   std::ofstream(path) << "[{}]";
   EXPECT_EQ(load_endpoints(path).error().kind, ErrorKind::corrupt);
   EXPECT_FALSE(save_endpoints(folder / "no/where", {}).ok());
@@ -160,6 +166,7 @@ TEST(ServingEndpoints, BadOnesAreRefused) {
        {"", "[]", "{}", R"({"model":"a"})", R"({"file":"x"})",
         R"({"model":"a","file":"x","min":-1})", R"({"model":"a","file":"x","max":0})",
         R"({"model":"a","file":"x","min":3,"max":2})", R"({"model":"a","file":"x","max":1.5})",
+        R"({"model":"a","file":"x","tags":["x"]})", R"({"model":"a","file":"x","tags":{"a b":""}})",
         R"({"model":1,"file":"x"})", R"({"model":"a","file":"x","callers":"x"})",
         R"({"model":"a","file":"x","idle_after":5})", R"({"model":"a","file":"x","size":1})"})
     EXPECT_FALSE(parse_endpoint(body).ok()) << body;

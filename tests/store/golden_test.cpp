@@ -80,6 +80,7 @@ TEST(GoldenTest, EveryLineReadsWritesTheSameBytesAndReplaysToTheStatedState) {
     history.months();
     history.sellers();
     history.reservations();
+    history.spot_deadlines();
     const std::vector<Record> records = history.take();
     std::ofstream lines(golden + ".jsonl", std::ios::binary);
     for (const Record& record : records) lines << line_of(record) << '\n';
@@ -320,6 +321,39 @@ TEST(GoldenTest, AJournalFromBeforeThereWereReservationsIsLiftedAndReplays) {
   }
   EXPECT_GT(lifted, 0U);
   EXPECT_TRUE(state.reservations.empty());
+}
+
+// Written before lines said whose use they give back, and tokens had tags.
+TEST(GoldenTest, AJournalFromBeforeLinesNamedTheirLeaseIsLiftedAndReplays) {
+  std::ifstream lines(
+      std::string(LOAM_SOURCE_DIR) + "/tests/golden/journal/0.1-before-attribution.jsonl",
+      std::ios::binary);
+  ASSERT_TRUE(lines.good());
+  engine::State state;
+  std::set<std::string> lifted;
+  const auto is_of_none = [](const std::vector<AdjustmentLine>& all) {
+    return std::all_of(all.begin(), all.end(),
+                       [](const auto& line) { return !line.lease.valid(); });
+  };
+  for (std::string line; std::getline(lines, line);) {
+    const bj::object json = bj::parse(line).as_object();
+    auto record = record_of(json);
+    ASSERT_TRUE(record.ok()) << to_text(record.error()) << "\n" << line;
+    if (encode(record->event).version != json.at("version").as_int64())
+      lifted.insert(std::string(type_of(record->event)));
+    if (const auto* covered = std::get_if<UseCovered>(&record->event)) {
+      EXPECT_TRUE(is_of_none(covered->lines));
+    }
+    if (const auto* tokens = std::get_if<TokensUsed>(&record->event)) {
+      EXPECT_TRUE(is_of_none(tokens->charged) && is_of_none(tokens->earned));
+      EXPECT_TRUE(tokens->use.tags.empty() && tokens->use.owner_tags.empty());
+      EXPECT_EQ(tokens->use.owner_project + tokens->use.owner_environment, "defaultdefault");
+    }
+    engine::evolve(state, *record);
+  }
+  for (const char* type : {"commitment_charged", "lost_work_credited", "reservation_charged",
+                           "services_used", "shortfall_credited", "tokens_used", "use_covered"})
+    EXPECT_TRUE(lifted.contains(type)) << type;
 }
 
 TEST(GoldenTest, AnEventOfANewerVersionIsNamed) {

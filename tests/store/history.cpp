@@ -306,6 +306,7 @@ void History::tokens() {
   card.terms.tokens = {{"*", usd("0.15"), std::nullopt, usd("0.60")}};
   act(PublishRateCard{card});
   settle();
+  now = now + Duration::minutes(1);  // what follows was used under this card
   TokenUse use;
   use.caller = beta;
   use.owner = acme;
@@ -317,6 +318,9 @@ void History::tokens() {
   use.prompt_tokens = 1200;
   use.cached_tokens = 200;
   use.generated_tokens = 300;
+  use.tags = {{"team", "red"}};
+  use.owner_project = "serving";
+  use.owner_tags = {{"team", "green"}};
   act(RecordTokens{"gateway-1", 100, {use}});
   act(RecordTokens{"gateway-1", 100, {use}});
   use.caller = acme;
@@ -340,6 +344,7 @@ void History::commitments() {
   order.tenant = acme;
   order.ce = MilliCe{10'000};
   order.attribution.project = "vision";
+  order.attribution.tags = {{"plan", "yearly"}};
   act(order);
   // The wallet reaches for the first month of this one, not for the second.
   order.tenant = beta;
@@ -495,6 +500,7 @@ void History::reservations() {
   MakeReservation asked;
   asked.tenant = acme;
   asked.order.attribution.project = "vision";
+  asked.order.attribution.tags = {{"plan", "night"}};
   asked.order.request.ce = MilliCe{100'000};
   asked.order.to = now + Duration::hours(2);
   const auto id = ReservationId::parse(act(asked));
@@ -522,6 +528,46 @@ void History::reservations() {
   }
   settle();
   act(IssueInvoice{acme});
+}
+
+void History::spot_deadlines() {
+  act(TopUp{acme, usd("1000"), "cash"});
+  RateCard card;
+  card.effective_from = now;
+  card.on_demand = usd("1");
+  card.terms.spot.sold = true;
+  act(PublishRateCard{card});
+  settle();
+  // One that starts when it is too late to go back to spot, one that looks for it.
+  for (const int waits : {16, 10}) {
+    pass(Duration::hours(1));  // the price of spot falls again
+    settle();
+    std::vector<TaskId> others;
+    for (const char* name : {"left", "right"}) {
+      others.push_back(submit(acme, name, whole_device));
+      settle();
+      start(others.back());
+    }
+    TaskSpec spec;
+    spec.name = "due";
+    spec.command = {"/bin/work"};
+    spec.request.share = whole_device;
+    spec.limit = Duration::hours(2);
+    spec.purchase_model = PurchaseModel::spot;
+    spec.deadline = now + Duration::hours(3);
+    const TaskId due = *TaskId::parse(act(SubmitTask{acme, spec}));
+    for (int i = 0; i < waits; ++i) {
+      pass(Duration::minutes(5));
+      settle();
+    }
+    for (const TaskId task : others) end(task);
+    settle();
+    start(due);
+    pass(Duration::minutes(5));
+    settle();
+    end(due);
+    settle();
+  }
 }
 
 std::unique_ptr<SqliteJournal> open_good(const std::string& folder) {

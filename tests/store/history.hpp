@@ -68,6 +68,8 @@ class History {
   void sellers();
   // One that moves, is used in part, charged hour by hour, and ends with its time.
   void reservations();
+  // Spot with a deadline: turned to on demand, at risk, then looking for spot again.
+  void spot_deadlines();
 
  private:
   engine::State state_;

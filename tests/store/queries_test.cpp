@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <thread>
 
 #include "billing/accounts.hpp"
@@ -365,9 +366,55 @@ TEST(QueriesTest, ReservationsAreThoseOfTheEngineAtEveryStep) {
   for (const AdjustmentRow& line : *lines) {
     EXPECT_EQ(line.reservation, rows->front().reservation.id);
     EXPECT_EQ(line.line.key.kind, InvoiceLineKind::unused);
+    EXPECT_FALSE(line.task.valid());
+    EXPECT_EQ(line.tags, (std::map<std::string, std::string>{{"plan", "night"}}));
     unused -= line.line.net;
   }
   EXPECT_TRUE(unused.is_zero());
+}
+
+// What is charged besides usage is joined with its lease's task; the rest has tags of its own.
+TEST(QueriesTest, AnAdjustmentIsOfItsTaskOrHasTags) {
+  Region region;
+  region.history.everything();
+  region.history.money();
+  region.history.scheduling();
+  region.history.commitments();
+  region.history.tokens();
+  region.store();
+  using Tags = std::map<std::string, std::string>;
+  std::map<InvoiceLineKind, std::size_t> kinds;
+  for (const TenantId tenant : {acme, beta}) {
+    const auto lines = region.queries->adjustments(tenant, Instant{}, Instant::never());
+    ASSERT_TRUE(lines.ok()) << to_text(lines.error());
+    for (const AdjustmentRow& row : *lines) {
+      const InvoiceLineKind kind = row.line.key.kind;
+      ++kinds[kind];
+      if (kind == InvoiceLineKind::fee) {
+        EXPECT_EQ(row.tags, (Tags{{"plan", "yearly"}}));
+      } else if (kind == InvoiceLineKind::token_income) {
+        EXPECT_EQ(row.tags, (Tags{{"team", "green"}}));
+        EXPECT_EQ(row.line.key.project, "serving");
+      } else if (counts_tokens(kind)) {
+        EXPECT_EQ(row.tags, (Tags{{"team", "red"}}));
+      } else {
+        const auto task = region.queries->task(row.task);
+        ASSERT_TRUE(task.ok()) << static_cast<int>(kind) << " is of " << row.task.text();
+        const auto& leases = task->leases;
+        EXPECT_EQ(task->spec.attribution.project, row.line.key.project);
+        EXPECT_TRUE(std::any_of(leases.begin(), leases.end(),
+                                [&](const LeaseRow& lease) { return lease.id == row.lease; }));
+        EXPECT_TRUE(row.tags.empty());
+        continue;
+      }
+      EXPECT_FALSE(row.task.valid());
+    }
+  }
+  for (const InvoiceLineKind kind :
+       {InvoiceLineKind::fee, InvoiceLineKind::covered, InvoiceLineKind::credit,
+        InvoiceLineKind::storage, InvoiceLineKind::network, InvoiceLineKind::prompt_tokens,
+        InvoiceLineKind::token_income})
+    EXPECT_GT(kinds[kind], 0U) << static_cast<int>(kind);
 }
 
 TEST(QueriesTest, ManyThreadsMayAskAtOnceWhileTheJournalGrows) {

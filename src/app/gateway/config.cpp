@@ -13,6 +13,9 @@
 #include <map>
 #include <set>
 
+#include "billing/attribution.hpp"
+#include "domain/tenant.hpp"
+
 namespace loam::serving {
 namespace {
 
@@ -135,6 +138,7 @@ EndpointConfig read_endpoint(const toml::table& table, std::string& fault) {
   section.read("share", endpoint.share);
   section.read("project", endpoint.project);
   section.read("environment", endpoint.environment);
+  section.read("tags", endpoint.tags);
   section.read("purchase_model", endpoint.purchase_model);
   section.read("tariff", endpoint.tariff);
   section.read("service_class", endpoint.service_class);
@@ -148,8 +152,9 @@ EndpointConfig read_endpoint(const toml::table& table, std::string& fault) {
     fault = name + "needs either engines or a file";
   if (endpoint.scaling.instances_min > endpoint.scaling.instances_max)
     fault = name + "has a min above its max";
-  if (const auto tiers = check_tiers(endpoint); !tiers.ok() && fault.empty())
-    fault = to_text(tiers.error());
+  for (const auto& checked : {check_tiers(endpoint), check_attribution(endpoint)}) {
+    if (!checked.ok() && fault.empty()) fault = to_text(checked.error());
+  }
   return endpoint;
 }
 
@@ -193,6 +198,15 @@ TenantConfig read_tenant(const toml::table& table, std::string& fault) {
 }
 
 }  // namespace
+
+Result<void> check_attribution(const EndpointConfig& endpoint) {
+  for (const std::string& name : {endpoint.project, endpoint.environment}) {
+    if (!is_name(name))
+      return invalid("the endpoint " + endpoint.model + " has '" + name + "', which is no name",
+                     "use 1 to 63 of a-z, 0-9 and '-', starting with a letter");
+  }
+  return billing::check(endpoint.tags);
+}
 
 Result<void> check_tiers(const EndpointConfig& endpoint) {
   const std::string name = "the endpoint " + endpoint.model;

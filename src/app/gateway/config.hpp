@@ -34,6 +34,7 @@ struct EndpointConfig {
   std::string share;
   std::string project = "default";
   std::string environment = "default";
+  std::map<std::string, std::string> tags;
   std::string purchase_model = "on_demand";
   std::string tariff = "flat";
   std::string service_class = "standard";
@@ -78,6 +79,8 @@ struct Config {
   std::vector<TenantConfig> tenants;  // those without an entry have no limits
 };
 
+// invalid_argument where its cost can be attributed to no such project, environment or tags.
+Result<void> check_attribution(const EndpointConfig& endpoint);
 // invalid_argument where a tier has another name or no file, or the endpoint has no file of its
 // own.
 Result<void> check_tiers(const EndpointConfig& endpoint);

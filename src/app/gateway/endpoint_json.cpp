@@ -79,11 +79,11 @@ Result<void> read_field(EndpointConfig& out, std::string_view name, const json::
       LOAM_TRY(text, text_of(entry, name));
       (name == "callers" ? out.callers : out.arguments).push_back(std::move(text));
     }
-  } else if (name == "tiers") {
-    if (!value.is_object()) return invalid("tiers is no object");
-    for (const auto& [tier, file] : value.get_object()) {
-      LOAM_TRY(text, text_of(file, "tiers"));
-      out.tiers.emplace(std::string(tier), std::move(text));
+  } else if (name == "tiers" || name == "tags") {
+    if (!value.is_object()) return invalid(std::string(name) + " is no object");
+    for (const auto& [key, entry] : value.get_object()) {
+      LOAM_TRY(text, text_of(entry, name));
+      (name == "tiers" ? out.tiers : out.tags).emplace(std::string(key), std::move(text));
     }
   } else if (name == "min") {
     LOAM_TRY(number, number_of(value, name, 0, instances_max));
@@ -119,6 +119,7 @@ Result<EndpointConfig> endpoint_of(const json::value& value) {
                        std::to_string(endpoint.scaling.instances_max),
                    "give a min up to max");
   }
+  LOAM_CHECK(check_attribution(endpoint));
   LOAM_CHECK(check_tiers(endpoint));
   return endpoint;
 }
@@ -143,10 +144,13 @@ std::string to_json(const EndpointConfig& endpoint) {
     for (const std::string& text : texts) array.emplace_back(text);
     return array;
   };
-  json::object tiers;
-  for (const auto& [tier, file] : endpoint.tiers) tiers[tier] = file;
+  const auto texts = [](const std::map<std::string, std::string>& values) {
+    json::object object;
+    for (const auto& [key, value] : values) object[key] = value;
+    return object;
+  };
   return json::serialize(json::object{{"model", endpoint.model},
-                                      {"tiers", std::move(tiers)},
+                                      {"tiers", texts(endpoint.tiers)},
                                       {"file", endpoint.file},
                                       {"owner", endpoint.owner},
                                       {"callers", list(endpoint.callers)},
@@ -159,6 +163,7 @@ std::string to_json(const EndpointConfig& endpoint) {
                                       {"share", endpoint.share},
                                       {"project", endpoint.project},
                                       {"environment", endpoint.environment},
+                                      {"tags", texts(endpoint.tags)},
                                       {"purchase_model", endpoint.purchase_model},
                                       {"tariff", endpoint.tariff},
                                       {"service_class", endpoint.service_class},

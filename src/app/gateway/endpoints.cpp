@@ -38,7 +38,12 @@ void Endpoints::offer(const EndpointConfig& endpoint, bool is_made) {
 }
 
 void Endpoints::offer_part(const EndpointConfig& part, const std::string& tier_of, bool is_made) {
-  gateway_->offer({part.model, part.owner, part.callers, wall_now(), tier_of});
+  gateway_->offer({part.model,
+                   part.owner,
+                   part.callers,
+                   wall_now(),
+                   tier_of,
+                   {part.project, part.environment, {}, part.tags, {}}});
   for (std::size_t i = 0; i < part.engines.size(); ++i)
     gateway_->add_instance(part.model + "-" + std::to_string(i), part.model, part.engines[i]);
   Tended tended;

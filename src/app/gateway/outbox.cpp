@@ -31,18 +31,24 @@ std::optional<Line> line_of(std::string_view text) {
   line.use.tenant = text_of(object, "tenant");
   line.use.owner = text_of(object, "owner");
   line.use.model = text_of(object, "model");
-  if (const std::string project = text_of(object, "project"); !project.empty())
-    line.use.project = project;
-  if (const std::string environment = text_of(object, "environment"); !environment.empty())
-    line.use.environment = environment;
+  for (const auto& [name, field] : {std::pair{"project", &line.use.project},
+                                    {"environment", &line.use.environment},
+                                    {"owner_project", &line.use.owner_project},
+                                    {"owner_environment", &line.use.owner_environment}}) {
+    if (std::string text = text_of(object, name); !text.empty()) *field = std::move(text);
+  }
+  const auto tags = tags_of(object, "tags");
+  const auto owner_tags = tags_of(object, "owner_tags");
   const auto arrived = parse_instant(text_of(object, "arrived"));
   const auto lasted = count_of(object, "lasted_ms");
   const auto prompt = count_of(object, "prompt_tokens");
   const auto cached = count_of(object, "cached_tokens");
   const auto generated = count_of(object, "generated_tokens");
   if (line.use.tenant.empty() || line.use.model.empty() || !arrived.ok() || !lasted || !prompt ||
-      !cached || !generated || *cached > *prompt)
+      !cached || !generated || *cached > *prompt || !tags || !owner_tags)
     return std::nullopt;
+  line.use.tags = *tags;
+  line.use.owner_tags = *owner_tags;
   line.use.requests = 1;
   line.use.prompt_tokens = *prompt;
   line.use.cached_tokens = *cached;
@@ -50,6 +56,12 @@ std::optional<Line> line_of(std::string_view text) {
   line.from = *arrived;
   line.to = *arrived + Duration{*lasted};
   return line;
+}
+
+// What is added up: the caller, the model and its owner, and whose cost and income it is of theirs.
+auto whose(const api::TokenUseEntry& use) {
+  return std::make_tuple(use.tenant, use.owner, use.project, use.environment, use.model, use.tags,
+                         use.owner_project, use.owner_environment, use.owner_tags);
 }
 
 void add_to(Line& sum, const Line& line) {
@@ -71,8 +83,7 @@ std::int64_t size_of(const std::string& path) {
 
 UsageBatch read_usage(std::string_view text, std::size_t lines_max) {
   UsageBatch batch;
-  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string>;
-  std::map<Key, Line> sums;
+  std::map<decltype(whose(api::TokenUseEntry{})), Line> sums;
   for (std::size_t lines = 0; lines < lines_max; ++lines) {
     const std::size_t end = text.find('\n', batch.bytes);
     if (end == std::string_view::npos) break;
@@ -84,8 +95,7 @@ UsageBatch read_usage(std::string_view text, std::size_t lines_max) {
     }
     const api::TokenUseEntry& use = line->use;
     if (use.prompt_tokens == 0 && use.generated_tokens == 0) continue;
-    const auto [sum, fresh] = sums.try_emplace(
-        Key(use.tenant, use.owner, use.project, use.environment, use.model), *line);
+    const auto [sum, fresh] = sums.try_emplace(whose(use), *line);
     if (!fresh) add_to(sum->second, *line);
   }
   for (auto& [key, line] : sums) {

@@ -61,6 +61,7 @@ api::TaskRequest task_of(const Config& config, const InstanceOrder& order) {
       std::to_string(order.memory.value + host_memory_beside(endpoint).value) + "MiB";
   task.project = endpoint.project;
   task.environment = endpoint.environment;
+  task.tags = endpoint.tags;
   task.model = endpoint.model;
   task.purchase_model = endpoint.purchase_model;
   task.tariff = endpoint.tariff;

@@ -5,6 +5,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "gateway/api_error.hpp"
 
@@ -18,6 +20,20 @@ class Line {
     out_ += '"';
     gateway::append_escaped(out_, value);
     out_ += '"';
+    return *this;
+  }
+  Line& texts(std::string_view name, const std::map<std::string, std::string>& values) {
+    begin(name);
+    char between = '{';
+    for (const auto& [key, value] : values) {
+      out_ += std::exchange(between, ',');
+      out_ += '"';
+      gateway::append_escaped(out_, key);
+      out_ += "\":\"";
+      gateway::append_escaped(out_, value);
+      out_ += '"';
+    }
+    out_ += values.empty() ? "{}" : "}";
     return *this;
   }
   Line& number(std::string_view name, std::int64_t value) {
@@ -63,9 +79,13 @@ std::string to_json_line(const gateway::UsageRecord& record) {
       .text("tenant", record.caller.tenant)
       .text("project", record.caller.project)
       .text("environment", record.caller.environment)
+      .texts("tags", record.tags)
       .text("key", record.caller.key)
       .text("model", record.model)
       .text("owner", record.owner)
+      .text("owner_project", record.owner_attribution.project)
+      .text("owner_environment", record.owner_attribution.environment)
+      .texts("owner_tags", record.owner_attribution.tags)
       .text("instance", record.instance)
       .text("work", name_of(record.work))
       .text("outcome", name_of(record.outcome))

@@ -61,8 +61,11 @@ const std::string& state_of(const api::BillLine& line) {
 std::string of_what(const api::AdjustmentView& each) {
   if (each.kind == "credit_note") return each.note + " of " + each.invoice;
   if (each.kind == "rounding") return each.invoice;
-  const bool tokens = each.kind.ends_with("_tokens") || each.kind == "token_income";
-  return tokens ? each.model : each.commitment + each.reservation + each.lease;
+  if (each.kind.ends_with("_tokens") || each.kind == "token_income") return each.model;
+  for (const std::string* of : {&each.commitment, &each.reservation, &each.task}) {
+    if (!of->empty()) return *of;
+  }
+  return each.lease;
 }
 
 // What is charged or given back, in words where its name says too little.

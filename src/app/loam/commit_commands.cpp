@@ -1,6 +1,7 @@
 // commit buy, cancel and list: capacity, or money an hour, by the month, the quarter or the year.
 #include "app/loam/commands.hpp"
 #include "app/loam/human.hpp"
+#include "app/loam/request.hpp"
 #include "app/loam/session.hpp"
 
 namespace loam::cli {
@@ -63,6 +64,7 @@ Result<int> run_commit_buy(Session& session, const Arguments& arguments) {
   request.project = arguments.text("project", request.project);
   request.environment = arguments.text("environment", request.environment);
   request.model = arguments.text("model");
+  LOAM_CHECK(take_tags(arguments, request.tags));
   LOAM_TRY(client, session.client());
   LOAM_TRY(commitment, client->buy_commitment(request));
   if (session.json()) return session.print_json(commitment);
@@ -119,7 +121,8 @@ std::vector<Command> commit_commands() {
         {"Whose cost the fee is",
          {{"--project", "NAME", "default: default"},
           {"--environment", "NAME", "default: default"},
-          {"--model", "NAME", "default: none"}}}},
+          {"--model", "NAME", "default: none"},
+          {"--tag", "KEY=VALUE", "a tag on the bill; may be given again", Kind::list}}}},
        run_commit_buy,
        true},
       {"commit cancel",

@@ -17,6 +17,7 @@ struct Fee {
   std::string type;
   std::string tenant;
   std::string project;
+  std::vector<std::pair<std::string, std::string>> tags;
   billing::Period period;
   MilliCe ce;
   Money net;
@@ -72,6 +73,7 @@ Result<std::vector<Fee>> fees_of(const std::vector<api::CommitmentView>& commitm
                       commitment.period == "year" ? "Reserved" : "Subscription",
                       tenant,
                       commitment.project,
+                      billing::focus_tags(who_of(commitment), {}),
                       {from, to},
                       ce,
                       net,
@@ -82,13 +84,6 @@ Result<std::vector<Fee>> fees_of(const std::vector<api::CommitmentView>& commitm
   // What capacity covers, money does not.
   std::stable_partition(fees.begin(), fees.end(), [](const Fee& fee) { return !fee.of_money(); });
   return fees;
-}
-
-void add_tags(const api::AdjustmentView& adjustment, billing::FocusRow& row) {
-  row.tags.emplace_back("environment", adjustment.environment);
-  if (!adjustment.model.empty()) row.tags.emplace_back("model", adjustment.model);
-  if (!adjustment.model_version.empty())
-    row.tags.emplace_back("model_version", adjustment.model_version);
 }
 
 billing::FocusRow credit_row(const api::AdjustmentView& adjustment, Money net,
@@ -103,7 +98,10 @@ billing::FocusRow credit_row(const api::AdjustmentView& adjustment, Money net,
   row.charge_period = period;
   row.billed = row.effective = net;
   if (reserved) row.reservation_id = adjustment.reservation;
-  add_tags(adjustment, row);
+  if (!adjustment.task.empty()) {
+    row.resource_id = adjustment.task;
+    row.resource_type = "Device slice";
+  }
   return row;
 }
 
@@ -130,7 +128,6 @@ Result<billing::FocusRow> unused_row(const api::AdjustmentView& adjustment, Mone
   row.discount = billing::discount_of(list, net).value_or(BasisPoints{0});
   row.pricing_quantity = billing::FocusQuantity(hours.units());
   row.pricing_unit = "CE-Hours";
-  add_tags(adjustment, row);
   return row;
 }
 
@@ -159,8 +156,6 @@ Result<billing::FocusRow> token_row(const api::AdjustmentView& adjustment, Money
   row.pricing_unit = "1000000 Tokens";
   row.consumed_quantity = tokens;
   row.consumed_unit = "Tokens";
-  row.tags.emplace_back("environment", adjustment.environment);
-  row.tags.emplace_back("model", adjustment.model);
   return row;
 }
 
@@ -197,9 +192,9 @@ Result<billing::FocusRow> service_row(const api::AdjustmentView& adjustment, Mon
                               "quantity"));
   const char* unit = adjustment.kind == "storage" ? "GiB-Hours" : "GiB";
   billing::FocusRow row;
-  row.description = adjustment.kind + " of tasks";
+  row.description = adjustment.kind + " of " + adjustment.task;
   row.pricing_category = "Standard";
-  row.resource_id = adjustment.kind;
+  row.resource_id = adjustment.task;
   row.resource_type = adjustment.kind;
   row.sku_id = adjustment.kind;
   row.sku_meter = adjustment.kind;
@@ -212,7 +207,6 @@ Result<billing::FocusRow> service_row(const api::AdjustmentView& adjustment, Mon
   row.pricing_unit = unit;
   row.consumed_quantity = static_cast<Int128>(gib) * (Money::units_per_one / 1'000'000);
   row.consumed_unit = unit;
-  row.tags.emplace_back("environment", adjustment.environment);
   return row;
 }
 
@@ -232,6 +226,7 @@ void add_share(const Fee& fee, const billing::Period& bucket, const billing::Per
       fee.of_money() ? std::string(fee.spend.currency().code()) : std::string("CE-Hours");
   const auto add = [&](billing::FocusRow row) {
     if (fee.of_money()) row.commitment_category = "Spend";
+    row.tags = fee.tags;
     rows.push_back(finished(std::move(row), issuer, fee.tenant, fee.project, month));
   };
   if (use.used > 0) {
@@ -287,6 +282,7 @@ Result<std::vector<billing::FocusRow>> focus_adjustments(
         LOAM_TRY(hours, Money::parse(adjustment.ce_hours, currency));
         covered -= hours.units();
       }
+      row.tags = billing::focus_tags(who_of(adjustment), adjustment.group);
       if (!adjustment.invoice.empty()) row.invoice_id = adjustment.invoice;
       rows.push_back(finished(std::move(row), issuer, each.bill.tenant, adjustment.project, month));
     }

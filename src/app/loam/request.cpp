@@ -76,13 +76,6 @@ Result<void> take_pairs(const Arguments& arguments, const std::string& option, c
   return {};
 }
 
-Result<void> take_tags(const Arguments& arguments, std::map<std::string, std::string>& tags) {
-  LOAM_CHECK(take_pairs(arguments, "tag", "KEY=VALUE", tags));
-  if (const auto good = billing::check(tags); !good.ok())
-    return invalid("--tag: " + good.error().message, good.error().next_step);
-  return {};
-}
-
 // NAME=VALUE, or NAME alone for the value that it has here.
 Result<void> take_variables(const Session& session, const Arguments& arguments,
                             std::map<std::string, std::string>& out) {
@@ -201,6 +194,8 @@ Result<void> take_times(const Arguments& arguments, api::TaskRequest& request) {
   LOAM_CHECK(take(arguments, "expect", request.expected, parse_duration));
   LOAM_CHECK(take(arguments, "grace", request.grace, parse_duration));
   LOAM_CHECK(take(arguments, "deadline", request.deadline, parse_instant));
+  LOAM_CHECK(take(arguments, "changeover", request.changeover, parse_duration));
+  take(arguments, "spot-policy", request.spot_policy);
   LOAM_CHECK(take_count(arguments, "restarts", 0, 1000, request.restarts_max));
   LOAM_CHECK(take_count(arguments, "segments", 1, 1'000'000, request.segments));
   take(arguments, "every", request.recurrence);
@@ -295,6 +290,13 @@ std::string most_words(const api::QuoteView& quote, const api::TaskRequest& aske
 
 }  // namespace
 
+Result<void> take_tags(const Arguments& arguments, std::map<std::string, std::string>& tags) {
+  LOAM_CHECK(take_pairs(arguments, "tag", "KEY=VALUE", tags));
+  if (const auto good = billing::check(tags); !good.ok())
+    return invalid("--tag: " + good.error().message, good.error().next_step);
+  return {};
+}
+
 bool has_own_folder(const Arguments& arguments, const api::TaskRequest& request) {
   return !request.mounts.empty() && !arguments.has("mount") && !arguments.has("file");
 }
@@ -338,6 +340,10 @@ std::vector<OptionGroup> request_options() {
         {"--restarts", "N", "new attempts after the loss of a device; default: 0"},
         {"--deadline", "INSTANT",
          "be done by, UTC, such as 2026-03-02T00:00:00Z: runs in the cheapest hours before"},
+        {"--changeover", "LENGTH",
+         "of a spot task with a deadline: to save and to load; default: 1m"},
+        {"--spot-policy", "POLICY", "when such a task is on spot; default: reserve", Kind::value,
+         "reserve uniform_progress greedy"},
         {"--every", "CRON", "run each time that is due: '0 2 * * 1-5 Europe/Berlin', @daily"},
         {"--segments", "N", "equal pieces of --time that each end in a checkpoint; default: 1"}}},
       {"Who pays",

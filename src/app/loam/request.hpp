@@ -2,6 +2,7 @@
 // are read here too, so that a slip is told before anybody is asked.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ std::vector<OptionGroup> request_options();
 
 // Reads --file first, then the options over it. Errors name the option and the value.
 Result<api::TaskRequest> request_of(const Session& session, const Arguments& arguments);
+
+// Those of --tag, into `tags`.
+Result<void> take_tags(const Arguments& arguments, std::map<std::string, std::string>& tags);
 
 // The same of a reservation.
 std::vector<OptionGroup> reservation_options();

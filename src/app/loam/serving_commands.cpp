@@ -8,6 +8,7 @@
 #include "app/loam/commands.hpp"
 #include "app/loam/exit_code.hpp"
 #include "app/loam/gateway_client.hpp"
+#include "app/loam/request.hpp"
 #include "app/loam/session.hpp"
 #include "base/quantity.hpp"
 #include "http/client.hpp"
@@ -191,6 +192,12 @@ Result<int> run_endpoint_create(Session& session, const Arguments& arguments) {
                                       {"class", "service_class"}}) {
     if (arguments.has(option)) body[field] = arguments.text(option);
   }
+  std::map<std::string, std::string> tags;
+  LOAM_CHECK(take_tags(arguments, tags));
+  if (!tags.empty()) {
+    json::object& texts = body["tags"].emplace_object();
+    for (const auto& [key, value] : tags) texts[key] = value;
+  }
   json::array callers;
   for (const std::string& caller : arguments.list("caller")) callers.emplace_back(caller);
   if (!callers.empty()) body["callers"] = std::move(callers);
@@ -275,7 +282,8 @@ std::vector<Command> serving_commands() {
           {"--tariff", "TARIFF", "flat (default) or time_of_day"},
           {"--class", "NAME", "the service class of its tasks (default standard)"},
           {"--project", "NAME", "that its cost is attributed to"},
-          {"--environment", "NAME", "likewise"}}},
+          {"--environment", "NAME", "likewise"},
+          {"--tag", "KEY=VALUE", "a tag on the bill; may be given again", Kind::list}}},
         where()},
        run_endpoint_create},
       {"endpoint show",

@@ -36,16 +36,6 @@ Result<billing::LineKind> line_kind_of(const std::string& text) {
   return not_understood("an invoice line of the kind '" + text + "'");
 }
 
-Attribution who_of(const api::BillLine& line) {
-  Attribution who;
-  who.project = line.project;
-  who.environment = line.environment;
-  who.model = line.model;
-  who.model_version = line.model_version;
-  who.tags = line.tags;
-  return who;
-}
-
 // As `loam cost --by meter` names it.
 std::string meter_of(const std::string& adjustment) {
   if (adjustment.ends_with("_tokens")) return "tokens";
@@ -75,6 +65,7 @@ Result<std::vector<billing::CostRow>> cost_rows(const std::vector<BucketBill>& b
       row.tenant = each.bill.tenant;
       row.who = who_of(line);
       row.group = line.group;
+      row.task = line.task;
       LOAM_TRY(model, model_of(line.purchase_model));
       LOAM_TRY(net, Money::parse(line.net, currency));
       row.purchase_model = model;
@@ -86,10 +77,9 @@ Result<std::vector<billing::CostRow>> cost_rows(const std::vector<BucketBill>& b
       row.from = each.period.from;
       row.to = each.period.to;
       row.tenant = each.bill.tenant;
-      row.who.project = adjustment.project;
-      row.who.environment = adjustment.environment;
-      row.who.model = adjustment.model;
-      row.who.model_version = adjustment.model_version;
+      row.who = who_of(adjustment);
+      row.group = adjustment.group;
+      row.task = adjustment.task;
       if (adjustment.of_document()) {
         row.who.project = row.who.environment = "(none)";
       } else {
@@ -149,8 +139,7 @@ Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>&
         row.reservation_id = line.reservation;
         row.reservation_status = "Used";
       }
-      if (!line.group.empty() && !line.tags.contains("group"))
-        row.tags.emplace_back("group", line.group);
+      row.tags = billing::focus_tags(usage.who, line.group);
       rows.push_back(std::move(row));
     }
   }

@@ -20,6 +20,18 @@ struct BucketBill {
 // Whose months the tenant is billed by; UTC where a bill does not say.
 Result<billing::Zone> zone_of(const api::BillView& bill);
 
+// Whose cost something of a bill is.
+template <class Charged>
+Attribution who_of(const Charged& charged) {
+  Attribution who;
+  who.project = charged.project;
+  who.environment = charged.environment;
+  who.model = charged.model;
+  who.model_version = charged.model_version;
+  who.tags = charged.tags;
+  return who;
+}
+
 // Its lines as costs. ErrorKind::corrupt for amounts that are none.
 Result<std::vector<billing::CostRow>> cost_rows(const std::vector<BucketBill>& bills);
 Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>& bills,

@@ -167,9 +167,9 @@ std::vector<Command> spending_commands() {
   return {
       {"cost",
        "What was spent, by group and time",
-       "Groups are project, environment, model, model_version, group, purchase_model, meter,\n"
-       "tenant and tag:KEY. Before tax. Usage across a bucket's bound is cut there. Beside it: "
-       "cost export, cost validate.",
+       "Groups are project, environment, model, model_version, group, task, purchase_model,\n"
+       "meter, tenant and tag:KEY. Before tax. Usage across a bucket's bound is cut there.\n"
+       "Beside it: cost export, cost validate.",
        "loam cost acme --by project,tag:team --from 2026-03-01 --bucket day\n"
        "loam cost --by tenant",
        {maybe_tenant},

@@ -120,7 +120,7 @@ Result<std::vector<api::AdjustmentRecord>> DaemonBackend::adjustments(TenantId t
   std::vector<api::AdjustmentRecord> records;
   for (store::AdjustmentRow& row : rows)
     records.push_back({row.from, row.to, row.commitment, row.lease, std::move(row.line),
-                       row.sequence, row.reservation});
+                       row.sequence, row.reservation, row.task, std::move(row.tags)});
   return records;
 }
 

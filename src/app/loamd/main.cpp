@@ -136,7 +136,15 @@ void wait_for_signal(const sigset_t& signals, DaemonBackend& backend) {
   }
 }
 
-// What people asked to be told of: budgets, and waits that are too long.
+// To all channels there are: no budget names them.
+void tell_all(Notifier& notifier, const Config& config, const Record& record,
+              const std::string& title, const std::string& json) {
+  std::vector<std::string> channels;
+  for (const std::string& program : config.notify) channels.push_back("command:" + program);
+  notifier.send(title, json, channels, static_cast<std::int64_t>(record.sequence));
+}
+
+// What people asked to be told of: budgets, waits that are too long, deadlines at risk.
 void tell_channels(Notifier& notifier, const Config& config, const Record& record) {
   if (const auto* noticed = std::get_if<BudgetNoticed>(&record.event)) {
     const BudgetNotice& notice = noticed->notice;
@@ -146,12 +154,16 @@ void tell_channels(Notifier& notifier, const Config& config, const Record& recor
                   static_cast<std::int64_t>(record.sequence));
   }
   if (const auto* late = std::get_if<TaskLate>(&record.event)) {
-    const std::string words = engine::words_of(*late);
-    spdlog::warn("{}", words);
-    std::vector<std::string> channels;  // all there are: no budget names them
-    for (const std::string& program : config.notify) channels.push_back("command:" + program);
-    notifier.send("wait of " + late->task.text(), engine::to_json(*late, record.at), channels,
-                  static_cast<std::int64_t>(record.sequence));
+    spdlog::warn("{}", engine::words_of(*late));
+    tell_all(notifier, config, record, "wait of " + late->task.text(),
+             engine::to_json(*late, record.at));
+  }
+  if (const auto* deadline = std::get_if<DeadlineNoticed>(&record.event)) {
+    if (deadline->kind == DeadlineNoticeKind::on_demand)
+      return spdlog::info("{}", engine::words_of(*deadline));
+    spdlog::warn("{}", engine::words_of(*deadline));
+    tell_all(notifier, config, record, "deadline of " + deadline->task.text(),
+             engine::to_json(*deadline, record.at));
   }
 }
 
@@ -178,8 +190,9 @@ Result<void> tell_rest(Notifier& notifier, const Config& config, store::SqliteJo
                        std::optional<std::int64_t> told) {
   if (told) {
     store::Queries queries(journal.path());
-    LOAM_TRY(records, queries.records(static_cast<std::uint64_t>(*told),
-                                      {BudgetNoticed::type, TaskLate::type}));
+    LOAM_TRY(records,
+             queries.records(static_cast<std::uint64_t>(*told),
+                             {BudgetNoticed::type, TaskLate::type, DeadlineNoticed::type}));
     for (const Record& record : records) tell_channels(notifier, config, record);
   }
   notifier.told(static_cast<std::int64_t>(journal.last_sequence()));

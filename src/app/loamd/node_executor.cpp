@@ -352,6 +352,7 @@ void NodeExecutor::stop(const engine::State& state, const engine::StopEffect& ef
     if (effect.reason == StopReason::device_lost) reason = "device lost";
     if (effect.reason == StopReason::preempted) reason = "preempted";
     if (effect.reason == StopReason::segment) reason = "segment";
+    if (effect.reason == StopReason::resold) reason = "another purchase model";
     if (effect.reason == StopReason::gang) reason = "another member of its gang ended";
     const auto stopped = supervisor_->stop(name, effect.grace.ms, reason);
     if (stopped) return;

@@ -13,6 +13,7 @@
 // more than (1 + margin) * work + changeover on-demand ticks.
 #pragma once
 
+#include <boost/describe/class.hpp>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -47,6 +48,9 @@ struct Terms {
 
   friend bool operator==(const Terms&, const Terms&) = default;
 };
+BOOST_DESCRIBE_STRUCT(Terms, (),
+                      (work, deadline, changeover, tick, spot_price_ppm, margin_ppm, egress_cost,
+                       bet_ms))
 
 // Durations in ticks of length `tick`: work and changeover rounded up, the deadline down.
 // invalid_argument for lengths that are not positive, a ratio outside (0, 1), more than 10 million
