@@ -100,20 +100,27 @@ TEST(ReclaimOfAll, TheVictimsAreTheLowestAndTheFewestThatGiveTheOwnerItsOwn) {
     Discipline how = discipline("fifo");
     how.safe_min = how.safe_max = Duration{0};
     how.preemptions_max = 0;
-    std::int64_t devices = cluster.free;
+    std::int64_t devices = cluster.free + 1;  // one is the stranger's
     for (const Running& task : cluster.running) devices += task.devices;
     Story story(how, devices);
     for (std::size_t tenant = 0; tenant < cluster.nominal.size(); ++tenant) {
       story.scheduler.quotas().set(TenantId{tenant + 1}, quota(cluster.nominal[tenant], "c"));
     }
     const Duration hour = Duration::hours(1);
+    // Below all of them, and it borrows, but of another cohort.
+    const TaskId stranger{100};
+    story.scheduler.quotas().set(TenantId{20}, quota(0, "other"));
+    story.scheduler.quotas().set(TenantId{21}, quota(1, "other"));
+    Job apart = job(stranger.value, 1, 20);
+    apart.level = -1;
+    story.submit(apart, hour);
     for (const Running& task : cluster.running) {
       Job borrower = job(task.task.value, task.devices, task.tenant + 1);
       borrower.level = task.level;
       story.submit(borrower, hour);
     }
     story.settle();
-    ASSERT_EQ(story.started.size(), cluster.running.size()) << "seed " << seed;
+    ASSERT_EQ(story.started.size(), cluster.running.size() + 1) << "seed " << seed;
     const TaskId owner{cluster.running.size() + 1};
     story.submit(job(owner.value, cluster.wanted, cluster.nominal.size()), hour);
     story.settle();
@@ -128,6 +135,7 @@ TEST(ReclaimOfAll, TheVictimsAreTheLowestAndTheFewestThatGiveTheOwnerItsOwn) {
     Cost cost{-1, story.preempted.size()};
     std::size_t set = 0;
     for (const TaskId victim : story.preempted) {
+      ASSERT_NE(victim, stranger) << "seed " << seed;
       set |= std::size_t{1} << (victim.value - 1);
       std::get<0>(cost) = std::max(std::get<0>(cost), cluster.running[victim.value - 1].level);
     }

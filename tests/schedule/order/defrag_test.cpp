@@ -1,15 +1,12 @@
-// What is done about waiting: moves that make room, and escalation.
-#include <gmock/gmock.h>
+// Defrag: moves of running tasks that make room for a waiting one.
+#include <gtest/gtest.h>
 
 #include "base/random.hpp"
 #include "schedule/defrag/defrag.hpp"
 #include "schedule/order/story.hpp"
-#include "schedule/waiting/escalation.hpp"
 
 namespace loam::schedule {
 namespace {
-
-using ::testing::HasSubstr;
 
 Job part(std::uint64_t id, std::int64_t milli, std::int64_t level) {
   Job task = job(id, 1);
@@ -87,50 +84,6 @@ TEST(Defrag, WhatItProposesCanBeDone) {
     EXPECT_TRUE(room->holds(defrag->place)) << "seed " << seed;
   }
   EXPECT_GT(found, 10);
-}
-
-TEST(Escalation, StepsComeInTurnAndThoseThatCannotHelpArePassedOver) {
-  Story story(discipline("fifo"), 4);
-  story.submit(job(1, 2), Duration::hours(9));
-  story.settle();
-  Job gang = job(2, 4);
-  story.submit(gang, Duration::hours(1));
-  story.settle();
-  WaitingPromises promises;
-  promises[0] = {Duration::hours(1),
-                 {{EscalationKind::alarm, Duration{0}, 0},
-                  {EscalationKind::on_demand, Duration::minutes(5), 0},
-                  {EscalationKind::split, Duration::minutes(10), 0}}};
-  std::map<TaskId, std::size_t> taken;
-  const auto due = [&] {
-    return due_escalations(story.scheduler, promises, taken, story.now, story.room);
-  };
-  story.run_for(Duration::minutes(59));
-  EXPECT_TRUE(due().empty());
-  story.run_for(Duration::minutes(1));
-  ASSERT_EQ(due().size(), 1U);
-  EXPECT_EQ(due()[0].step.kind, EscalationKind::alarm);
-  EXPECT_THAT(to_text(due()[0]), HasSubstr("t2 has waited 1h, its class promises 1h"));
-  taken[TaskId{2}] = 1;
-  EXPECT_TRUE(due().empty());
-  story.run_for(Duration::minutes(15));
-  ASSERT_EQ(due().size(), 1U) << "on-demand is no help to what is not spot";
-  EXPECT_EQ(due()[0].step.kind, EscalationKind::split);
-  EXPECT_EQ(due()[0].parts, 2);
-  EXPECT_EQ(due()[0].number, 2U);
-}
-
-TEST(Escalation, ClassesWithoutAPromiseAreLeftAlone) {
-  Story story(discipline("fifo"), 1);
-  story.submit(job(1, 1), Duration::hours(9));
-  Job other = job(2, 1);
-  other.level = 7;
-  story.submit(other, Duration::hours(1));
-  story.settle();
-  story.run_for(Duration::hours(5));
-  WaitingPromises promises;
-  promises[0] = {Duration::minutes(1), {{EscalationKind::alarm, Duration{0}, 0}}};
-  EXPECT_TRUE(due_escalations(story.scheduler, promises, {}, story.now, story.room).empty());
 }
 
 }  // namespace
