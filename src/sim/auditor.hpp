@@ -284,7 +284,7 @@ class Auditor {
                                                      Instant to);
   // What reservations that cover the instant lock of a device, and what others will have of it
   // then; spot that has to leave in time does not count where it still may be there.
-  Load locked_on(DeviceId device, Instant at) const;
+  Load locked_on(const DeviceBook& device, Instant at) const;
   Load others_on(const DeviceBook& device, Instant at, bool spot_leaves) const;
   void check_locked(DeviceId device, Instant at, bool spot_leaves);
   bool makes_room_for_reservation(const LeaseBook& book, const TaskBook& owner) const;

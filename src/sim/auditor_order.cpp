@@ -321,18 +321,17 @@ std::int64_t Auditor::slices_on(const DeviceBook& device, const TaskSpec& spec,
   std::int64_t mib_free = device.facts.memory.value;
   for (const LeaseId id : device.leases) {
     const LeaseBook& lease = leases_.at(id);
-    if (at && lease.ends_by <= *at) continue;
+    if (at && (lease.ends_by <= *at || lease.reservation.valid())) continue;  // see below
     for (const Slice& slice : lease.slices) {
       if (devices_.at(slice.device.value - 1).name != device.name) continue;
       free -= slice.share.value;
       mib_free -= slice.memory.value;
     }
   }
-  if (!at) {
-    const Load reserved = reserved_on(device);
-    free -= reserved.share.value;
-    mib_free -= reserved.memory.value;
-  }
+  // What is reserved then, whether it is used or not.
+  const Load reserved = at ? locked_on(device, *at) : reserved_on(device);
+  free -= reserved.share.value;
+  mib_free -= reserved.memory.value;
   if (free < share || mib_free < mib) return 0;
   return std::min(free / share, mib_free / mib);
 }

@@ -45,24 +45,24 @@ Auditor::ReservationEntry* Auditor::reservation(ReservationId id) {
 
 // Their own tasks count as what is locked; where one that moved has more there than it has now,
 // that.
-Auditor::Load Auditor::locked_on(DeviceId device, Instant at) const {
+Auditor::Load Auditor::locked_on(const DeviceBook& device, Instant at) const {
   Load locked;
   for (const auto& [id, entry] : reservations_) {
     if (!covers(entry.reservation, at)) continue;
     Load reserved;
     for (const PromisedMember& member : entry.reservation.members) {
       for (const PromisedSlice& slice : member.slices) {
-        if (slice.device != device) continue;
+        if (devices_.at(slice.device.value - 1).name != device.name) continue;
         reserved.share += slice.share;
         reserved.memory += slice.memory;
       }
     }
     Load used;
-    for (const LeaseId lease : devices_.at(device.value - 1).leases) {
+    for (const LeaseId lease : device.leases) {
       const LeaseBook& book = leases_.at(lease);
       if (book.reservation != id || book.leaving || book.ends_by <= at) continue;
       for (const Slice& slice : book.slices) {
-        if (slice.device != device) continue;
+        if (devices_.at(slice.device.value - 1).name != device.name) continue;
         used.share += slice.share;
         used.memory += slice.memory;
       }
@@ -93,7 +93,7 @@ Auditor::Load Auditor::others_on(const DeviceBook& device, Instant at, bool spot
 
 void Auditor::check_locked(DeviceId id, Instant at, bool spot_leaves) {
   const DeviceBook& device = devices_.at(id.value - 1);
-  const Load locked = locked_on(id, at);
+  const Load locked = locked_on(device, at);
   if (locked.share > whole_device || locked.memory > device.facts.memory) {
     fail(14, "more is reserved of " + device.name + " at " + to_text(at) +
                  " than it has: " + to_text(locked.share) + " and " + to_text(locked.memory));
