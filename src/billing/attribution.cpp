@@ -66,7 +66,7 @@ Result<void> check(const Tags& tags) {
     if (!is_value(value))
       return invalid(
           "the value of the tag '" + key + "' is too long or has commas or control bytes",
-          "use at most 256 bytes");
+          "use at most 256 bytes, none of them a comma");
   }
   return {};
 }

@@ -95,7 +95,8 @@ std::vector<std::pair<std::string, std::string>> focus_tags(const Attribution& w
                                                             const std::string& group);
 // A row for a rated charge on demand or on spot: billed as used. ListCost and ContractedCost are
 // the exact products of what is printed.
-FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granularity);
+FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granularity,
+                     const std::string& group = {});
 // The three kinds of row of a commitment: its purchase (billed, not effective), what usage it
 // covers and what stays unused (effective, not billed). Effective costs of the last two add up to
 // what the purchase billed.

@@ -239,7 +239,8 @@ std::vector<std::pair<std::string, std::string>> focus_tags(const Attribution& w
   return tags;
 }
 
-FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granularity) {
+FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granularity,
+                     const std::string& group) {
   FocusRow row;
   const Int128 scale = quantity_scale(charge.meter, granularity);
   const char* const model = boost::describe::enum_to_string(usage.terms.purchase_model, "?");
@@ -260,7 +261,7 @@ FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granu
   row.discount = discount_of(charge.list, charge.net).value_or(BasisPoints{0});
   row.pricing_quantity = row.consumed_quantity = FocusQuantity::of(charge.quantity, scale);
   row.pricing_unit = row.consumed_unit = unit_of(charge.meter, granularity);
-  row.tags = focus_tags(usage.who, {});
+  row.tags = focus_tags(usage.who, group);
   return row;
 }
 

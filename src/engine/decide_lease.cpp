@@ -103,32 +103,30 @@ bool ends_by_loss(const Task& task, const AttemptVerdict& verdict) {
 // task is given up: with waits of 5 s to 10 minutes that is a good hour.
 constexpr std::int64_t failures_max = 12;
 
+// Why a task comes back after an end of this kind; nothing: it does not.
+std::optional<RequeueCause> comes_back(const Task& task, const AttemptVerdict& verdict) {
+  if (verdict.stopping == StopReason::preempted) return RequeueCause::preempted;
+  if (verdict.stopping == StopReason::segment) return RequeueCause::segment;
+  if (verdict.stopping == StopReason::resold) return RequeueCause::resold;
+  if (verdict.stopping != StopReason::none) return std::nullopt;
+  if (verdict.outcome == TaskOutcome::unable && task.failures < failures_max)
+    return RequeueCause::unable;
+  if (verdict.outcome == TaskOutcome::device_lost && task.losses < task.spec->restarts_max)
+    return RequeueCause::lost;
+  return std::nullopt;
+}
+
 // What becomes of a task whose last live attempt has ended: `run_time` is that of all its rounds,
 // `held` what is still set aside.
 void settle_task(Draft& draft, const Task& task, AttemptVerdict verdict, Duration run_time,
                  Money held) {
   // With its limit used up a task has no run time left to come back for.
   const bool used_up = run_time >= task.spec->limit;
-  const bool lost =
-      verdict.outcome == TaskOutcome::device_lost && verdict.stopping == StopReason::none;
-  const bool preempted = verdict.stopping == StopReason::preempted;
-  const bool segment = verdict.stopping == StopReason::segment;
-  const bool resold = verdict.stopping == StopReason::resold;
-  const bool unable =
-      verdict.outcome == TaskOutcome::unable && verdict.stopping == StopReason::none;
-  if (!used_up && unable && task.failures < failures_max) {
-    draft.add(TaskRequeued{task.id, RequeueCause::unable, std::move(verdict.reason)});
-    return;
-  }
-  if (!used_up &&
-      (preempted || segment || resold || (lost && task.losses < task.spec->restarts_max))) {
-    const RequeueCause cause = preempted ? RequeueCause::preempted
-                               : segment ? RequeueCause::segment
-                               : resold  ? RequeueCause::resold
-                                         : RequeueCause::lost;
+  const std::optional<RequeueCause> cause = comes_back(task, verdict);
+  if (!used_up && cause) {
     std::optional<PurchaseModel> other;
-    if (resold) other = turned(*task.spec);
-    draft.add(TaskRequeued{task.id, cause, std::move(verdict.reason), other});
+    if (*cause == RequeueCause::resold) other = turned(*task.spec);
+    draft.add(TaskRequeued{task.id, *cause, std::move(verdict.reason), other});
     return;
   }
   if (!held.is_zero()) {
@@ -140,7 +138,9 @@ void settle_task(Draft& draft, const Task& task, AttemptVerdict verdict, Duratio
     draft.add(TaskPaused{task.id});
     return;
   }
-  if (used_up && (lost || paused || preempted || segment || resold)) {
+  const bool lost =
+      verdict.outcome == TaskOutcome::device_lost && verdict.stopping == StopReason::none;
+  if (used_up && (lost || paused || (cause && *cause != RequeueCause::unable))) {
     verdict.outcome = TaskOutcome::limit_reached;
     verdict.reason = limit_words;
   }

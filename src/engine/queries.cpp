@@ -225,8 +225,10 @@ std::optional<Reject> put_turn(const State& state, Instant now, const Tenant& te
   quote.best = std::min(quote.best, priced->best);
   quote.worst = std::max(quote.worst, priced->worst);
   quote.turns_at = turns_at(plan_spot(state, now, tenant, spec).plan, now);
-  quote.rule = "on spot while there is some, on demand from " + in_seconds(*quote.turns_at) +
-               " on where none came, to end by " + to_text(*spec.deadline) + ": " + quote.rule;
+  const std::string turns = *quote.turns_at > now ? "from " + in_seconds(*quote.turns_at) + " on"
+                                                  : std::string("at once");
+  quote.rule = "on spot while there is some, on demand " + turns +
+               " where there is none, to end by " + to_text(*spec.deadline) + ": " + quote.rule;
   return std::nullopt;
 }
 

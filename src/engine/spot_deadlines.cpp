@@ -304,7 +304,7 @@ SpotPlanAnswer plan_spot(const State& state, Instant now, const Tenant& tenant,
         "a task of at most " + to_text(spec.limit) + " on spot, with " +
             to_text(plan.tick * plan.changeover) + " for a change to on demand, ends by " +
             to_text(earliest) + " at the earliest, and its deadline is " + to_text(*spec.deadline),
-        "give that as its deadline, a shorter time with --time, or buy it on demand"};
+        "give a later deadline or a shorter time with --time, or buy it on demand"};
   }
   return answer;
 }

@@ -132,7 +132,7 @@ std::optional<Reject> validate_not_yet(const TaskSpec& spec) {
   }
   if (!spec.deadline && (spec.changeover || spec.spot_policy != SpotPolicy::reserve)) {
     return bad("only a spot task with a deadline has a changeover and a spot policy",
-               "add --deadline, or leave them out");
+               "add --purchase spot and --deadline, or leave them out");
   }
   if (spec.changeover && (spec.changeover->ms < 0 || *spec.changeover > grace_max)) {
     return bad("a changeover of " + to_text(*spec.changeover) + " is out of range",

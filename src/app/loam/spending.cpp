@@ -124,8 +124,8 @@ Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>&
       usage.task = task_of(line).value_or(TaskId{});
       usage.terms.purchase_model = model;
       usage.who = who_of(line);
-      billing::FocusRow row =
-          billing::focus_usage(charge, usage, per_task ? Granularity::task : Granularity::exact);
+      const Granularity granularity = per_task ? Granularity::task : Granularity::exact;
+      billing::FocusRow row = billing::focus_usage(charge, usage, granularity, line.group);
       row.issuer = issuer;
       row.billing_account_id = row.billing_account_name = each.bill.tenant;
       row.billing_period = billing::month_of(zone, each.period.from);
@@ -139,7 +139,6 @@ Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>&
         row.reservation_id = line.reservation;
         row.reservation_status = "Used";
       }
-      row.tags = billing::focus_tags(usage.who, line.group);
       rows.push_back(std::move(row));
     }
   }

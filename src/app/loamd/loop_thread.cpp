@@ -9,8 +9,6 @@ namespace {
 
 // Between attempts while the journal cannot be written (a full disk, say).
 constexpr Duration retry_pause = Duration::seconds(1);
-// How long a batch waits for those who are likely to come: less than a commit takes on most disks.
-constexpr Duration siblings_pause{1};
 
 }  // namespace
 
@@ -35,13 +33,11 @@ void LoopThread::stop() {
 }
 
 void LoopThread::post(engine::Submission submission) {
-  bool enough = false;
   {
     const std::lock_guard lock(mutex_);
     inbox_.push_back(std::move(submission));
-    enough = inbox_.size() >= awaited_;
   }
-  if (enough) wake_.notify_one();
+  wake_.notify_one();
 }
 
 void LoopThread::post_until_durable(Command command, Actor actor, Then then) {
@@ -84,17 +80,6 @@ void LoopThread::settled() {
   wake_.notify_one();
 }
 
-// Whoever was answered by the last batch may well ask again at once. One commit for all of them is
-// cheaper than one each, and nobody who asks alone is kept waiting.
-void LoopThread::wait_for_siblings(std::unique_lock<std::mutex>& lock) {
-  if (inbox_.empty() || last_batch_ <= inbox_.size()) return;
-  awaited_ = last_batch_;
-  wake_.wait_for(lock, std::chrono::milliseconds(siblings_pause.ms), [&] {
-    return stopping_ || settled_ || inbox_.size() >= awaited_ || !reads_.empty();
-  });
-  awaited_ = 1;
-}
-
 bool LoopThread::gather(std::vector<engine::Submission>& batch, std::vector<Read>& reads) {
   const std::optional<Duration> sleep = patience();
   std::unique_lock lock(mutex_);
@@ -104,10 +89,8 @@ bool LoopThread::gather(std::vector<engine::Submission>& batch, std::vector<Read
   } else {
     wake_.wait(lock, work);
   }
-  wait_for_siblings(lock);
   batch.swap(inbox_);
   reads.swap(reads_);
-  last_batch_ = batch.size();
   if (settled_) {
     settled_ = false;
     loop_.wait_for_reports(false);

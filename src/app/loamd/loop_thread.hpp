@@ -65,7 +65,6 @@ class LoopThread {
   void run_batch(std::vector<engine::Submission> batch);
   // Waits for work; false when stopping and nothing is left.
   bool gather(std::vector<engine::Submission>& batch, std::vector<Read>& reads);
-  void wait_for_siblings(std::unique_lock<std::mutex>& lock);
   // How long the loop may sleep if nobody posts; nothing: until somebody does.
   std::optional<Duration> patience();
 
@@ -76,8 +75,6 @@ class LoopThread {
   std::condition_variable wake_;
   std::vector<engine::Submission> inbox_;
   std::vector<Read> reads_;
-  std::size_t awaited_ = 1;     // so many in the inbox wake the loop
-  std::size_t last_batch_ = 0;  // commands
   bool stopping_ = false;
   bool settled_ = false;
   std::atomic<bool> healthy_ = true;
