@@ -482,9 +482,8 @@ void HttpConnection::shut() {
   state_ = State::closed;
   disarm();
   timer_.cancel();
-  error_code ignored;  // it is closed either way
-  socket_.close(ignored);
-  parser_.reset();
+  error_code ignored;      // it is closed either way
+  socket_.close(ignored);  // a read that ends by it still looks at the parser: that goes with this
   if (stream_ != nullptr) std::exchange(stream_, nullptr)->close();
   core_->remove(this);
 }

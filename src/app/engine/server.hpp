@@ -125,8 +125,9 @@ class Server {
   void end_answer(Pool& pool, const infer::Ended& ended);
   void end_request(const RequestKey& key, infer::wire::FinishReason reason);
   // `spent`: what an embedding used whose sequence is over already.
-  void fail_request(const RequestKey& key, const Error& error, const TokenUsage& spent = {});
-  void cancel(const RequestKey& key);
+  // Their key may be that of the very entry that they erase: it is copied.
+  void fail_request(RequestKey key, const Error& error, const TokenUsage& spent = {});
+  void cancel(RequestKey key);
   void stop_answers(Request& request);
   TokenUsage stop_embedding(const EmbedJob& job);
   void take_vector(infer::SequenceId sequence, std::uint32_t position, const float* vector);

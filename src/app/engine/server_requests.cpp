@@ -262,7 +262,7 @@ void Server::break_off(Pool& pool, infer::SequenceId sequence, const TokenUsage&
                     "send the request again"};
   const auto text = texts_.find(sequence);
   if (&pool == &pools_.front() && text != texts_.end()) {
-    return fail_request(RequestKey(text->second), error, usage);
+    return fail_request(text->second, error, usage);
   }
   const auto owner = pool.owners.find(sequence);
   if (owner == pool.owners.end()) return;
@@ -352,7 +352,7 @@ void Server::end_request(const RequestKey& key, wire::FinishReason reason) {
   requests_.erase(found);
 }
 
-void Server::fail_request(const RequestKey& key, const Error& error, const TokenUsage& spent) {
+void Server::fail_request(RequestKey key, const Error& error, const TokenUsage& spent) {
   TokenUsage usage = spent;
   const auto found = requests_.find(key);
   const auto text = embeddings_.find(key);
@@ -373,7 +373,7 @@ void Server::fail_request(const RequestKey& key, const Error& error, const Token
                                error.kind == ErrorKind::unavailable ? 1000U : 0U, usage});
 }
 
-void Server::cancel(const RequestKey& key) {
+void Server::cancel(RequestKey key) {
   TokenUsage usage;
   const auto found = requests_.find(key);
   if (found != requests_.end()) {
