@@ -6,7 +6,7 @@
 
 #include "base/random.hpp"
 #include "bench/bench.hpp"
-#include "sim/trace/placement_run.hpp"
+#include "sim/trace/fairness.hpp"
 #include "sim/world.hpp"
 
 namespace loam::bench {

@@ -29,7 +29,41 @@ struct LeaseRecord {
   std::vector<Slice> slices;
   std::optional<Instant> started_at;
   std::optional<Instant> ended_at;
-  Duration device_time;  // once it has ended
+  // What of its time was measured (0: nobody did), and how long its devices were busy in that,
+  // added up.
+  Duration measured;
+  Duration device_time;
+};
+
+// A lease among those of other tasks.
+struct LeaseUse {
+  LeaseRecord lease;
+  TaskId task;
+  TenantId tenant;
+  std::string name;   // of the task
+  Instant queued_at;  // since when the task had waited for it
+  Instant granted_at;
+  StopReason stop_reason = StopReason::none;
+  TaskOutcome outcome = TaskOutcome::none;  // none while it lives
+  Money net;                                // of its usage records
+  std::optional<std::int64_t> output;       // thousandths; what it said it made
+};
+struct LeaseFilter {
+  std::optional<TenantId> tenant{};
+  std::vector<TaskId> tasks{};  // empty: of any
+  // Those that ran in [from, to), and what was measured of them in it; the default: all there are.
+  Instant from{};
+  Instant to = Instant::never();
+  LeaseId before{};  // only ids below it; none: from the newest
+  std::int64_t limit = 100;
+};
+
+// A device that could give so much (work class general) over [from, to).
+struct CapacityPiece {
+  std::string device;  // "n1/0"
+  Instant from;
+  Instant to;
+  MilliCe ce;
 };
 
 struct TaskRecord {
@@ -161,7 +195,6 @@ struct Counters {
   std::int64_t batches = 0;
   std::int64_t journal_failures = 0;  // appends that failed
   std::int64_t journal_bytes = 0;     // of the file and its write-ahead log
-  std::int64_t moves = 0;
 };
 
 class Backend {
@@ -179,9 +212,13 @@ class Backend {
   // Newest first; at most filter.limit.
   virtual Result<std::vector<TaskRecord>> tasks(const TaskFilter& filter) = 0;
   virtual Result<std::optional<TaskRecord>> task(TaskId id) = 0;
-  // Every usage record of the tenant that meets [from, to), in order of their ids, with the
-  // isolation that its lease was given.
-  using EachUsage = std::function<void(const UsageRecord&, Isolation)>;
+  // Newest first; at most filter.limit.
+  virtual Result<std::vector<LeaseUse>> leases(const LeaseFilter& filter) = 0;
+  // What devices could give in [from, to): by device, then in order of time; nothing where they
+  // were not in service.
+  virtual Result<std::vector<CapacityPiece>> capacity(Instant from, Instant to) = 0;
+  // Every usage record of the tenant that meets [from, to), in order of their ids.
+  using EachUsage = std::function<void(const UsageRecord&, const UsageFacts&)>;
   virtual Result<void> usage(TenantId tenant, Instant from, Instant to, const EachUsage& each) = 0;
   // What was charged or given back besides, with from <= record.from < to, in order of time.
   virtual Result<std::vector<AdjustmentRecord>> adjustments(TenantId tenant, Instant from,

@@ -16,6 +16,14 @@ std::string word(Enum value) {
   return boost::describe::enum_to_string(value, "?");
 }
 
+// Of a time within `whole` what lies in a part of it; taken back with a record that is.
+Duration part_of(Duration time, const UsageRecord& part, const UsageRecord& whole) {
+  if (whole.length().ms == 0) return {};
+  const std::int64_t sign = whole.length().ms < 0 ? -1 : 1;
+  return Duration{sign * static_cast<std::int64_t>(static_cast<Int128>(time.ms) * part.length().ms /
+                                                   whole.length().ms)};
+}
+
 }  // namespace
 
 void InvoiceFinder::add(const InvoiceRecord& record) {
@@ -77,7 +85,7 @@ void BillMaker::tax(RateCardId card, Money net) {
   }
 }
 
-void BillMaker::add(const UsageRecord& whole, Isolation isolation, InvoiceId invoice) {
+void BillMaker::add(const UsageRecord& whole, const UsageFacts& facts, InvoiceId invoice) {
   const auto part = billing::part_in(whole, period_);
   if (!part) return;
   const UsageRecord& record = *part;
@@ -90,8 +98,8 @@ void BillMaker::add(const UsageRecord& whole, Isolation isolation, InvoiceId inv
   Line& line = task.lines
                    .try_emplace(Price{record.billable_ce, record.unit_price, task.discount,
                                       record.purchase_model, record.tariff, record.window,
-                                      isolation, invoice},
-                                Line{Instant::never(), {}, {}, {}, 0, zero, zero})
+                                      facts.isolation, invoice},
+                                Line{Instant::never(), {}, {}, {}, 0, zero, zero, {}, {}})
                    .first->second;
   line.first = std::min(line.first, begin);
   line.last = std::max(line.last, end);
@@ -100,6 +108,8 @@ void BillMaker::add(const UsageRecord& whole, Isolation isolation, InvoiceId inv
   line.tasks += record.tasks;
   line.list += record.list;
   line.net += record.net;
+  line.measured += part_of(facts.measured, record, whole);
+  line.device_time += part_of(facts.device_time, record, whole);
   tax(record.card, record.net);
 }
 
@@ -258,6 +268,7 @@ BillLine BillMaker::line_of(const Price& price, const Line& sum) {
   line.list = amount_text(sum.list);
   line.discount = amount_text(sum.list - sum.net);
   line.net = amount_text(sum.net);
+  line.share_measured = share_of(sum.device_time, sum.measured);
   return line;
 }
 

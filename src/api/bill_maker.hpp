@@ -42,7 +42,7 @@ class BillMaker {
             const CardTaxes& taxes);
 
   // What lies in the period of each; the rest is not this bill's.
-  void add(const UsageRecord& record, Isolation isolation, InvoiceId invoice);
+  void add(const UsageRecord& record, const UsageFacts& facts, InvoiceId invoice);
   void add(const AdjustmentRecord& record, InvoiceId invoice);
   // Where they were issued in the period.
   void add(const InvoiceRecord& record);
@@ -64,6 +64,8 @@ class BillMaker {
     std::int64_t tasks = 0;
     Money list;
     Money net;
+    Duration measured;     // of `length`
+    Duration device_time;  // in that
   };
   struct Price {
     MilliCe billable_ce;

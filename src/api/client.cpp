@@ -135,6 +135,24 @@ Result<TaskView> Client::task(const std::string& id) {
   return core_->get<TaskView>(path);
 }
 
+Result<LeasePage> Client::leases(const LeaseQuery& query) {
+  http::Request request = core_->request(Method::get, "/v1/leases");
+  add_query(request, "tenant", query.tenant);
+  add_query(request, "task", query.task);
+  add_query(request, "from", query.from);
+  add_query(request, "to", query.to);
+  add_query(request, "after", query.after);
+  if (query.limit) add_query(request, "limit", std::to_string(*query.limit));
+  return core_->call<LeasePage>(request);
+}
+
+Result<CapacityList> Client::capacity(const std::string& from, const std::string& to) {
+  http::Request request = core_->request(Method::get, "/v1/capacity");
+  add_query(request, "from", from);
+  add_query(request, "to", to);
+  return core_->call<CapacityList>(request);
+}
+
 Result<TaskView> Client::act(const std::string& id, const char* verb, const std::string& model) {
   LOAM_TRY(path, task_path(id, verb));
   http::Request request = core_->keyed(Method::post, path);

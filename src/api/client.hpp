@@ -39,6 +39,15 @@ struct TaskQuery {
   std::optional<std::int64_t> limit;  // of one page, at most 500; default 100
 };
 
+struct LeaseQuery {
+  std::string tenant;
+  std::string task;
+  std::string from;  // those that ran in [from, to); empty: all
+  std::string to;
+  std::string after;
+  std::optional<std::int64_t> limit;  // of one page, at most 500; default 100
+};
+
 // A piece of a log, as bytes.
 struct LogChunk {
   std::string stream;  // stdout, stderr
@@ -87,6 +96,7 @@ class Client {
   Result<TaskView> submit(const TaskRequest& request, const std::string& key = {});
   Result<TaskPage> tasks(const TaskQuery& query = {});
   Result<TaskView> task(const std::string& id);
+  Result<LeasePage> leases(const LeaseQuery& query);
   Result<TaskView> stop(const std::string& id) { return act(id, "/stop", {}); }
   Result<TaskView> pause(const std::string& id) { return act(id, "/pause", {}); }
   // `model`: by which it goes on; empty: as before.
@@ -105,6 +115,8 @@ class Client {
 
   Result<DeviceList> devices();
   Result<DeviceList> discover();
+  // Empty texts: the beginning; now.
+  Result<CapacityList> capacity(const std::string& from, const std::string& to);
   // By id, UUID or name. Takes as long as the measurement.
   Result<DeviceView> calibrate(const std::string& device,
                                const std::function<void(const ProgressView&)>& progress,

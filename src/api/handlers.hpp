@@ -28,12 +28,14 @@ LOAM_API_HANDLER(resume_task);
 LOAM_API_HANDLER(task_logs);
 LOAM_API_HANDLER(task_events);
 LOAM_API_HANDLER(top);
+LOAM_API_HANDLER(list_leases);
 // Devices.
 LOAM_API_HANDLER(list_devices);
 LOAM_API_HANDLER(discover_devices);
 LOAM_API_HANDLER(calibrate_device);
 LOAM_API_HANDLER(drain_device);
 LOAM_API_HANDLER(undrain_device);
+LOAM_API_HANDLER(capacity);
 // Tenants and money.
 LOAM_API_HANDLER(list_tenants);
 LOAM_API_HANDLER(show_tenant);

@@ -90,10 +90,10 @@ Result<std::vector<BillMaker>> makers_of(Backend& backend, const TenantRef& tena
   LOAM_TRY(documents, documents_of(backend, tenant.id));
   const Instant begin = periods.front().from, end = periods.back().to;
   LOAM_CHECK(
-      backend.usage(tenant.id, begin, end, [&](const UsageRecord& record, Isolation isolation) {
+      backend.usage(tenant.id, begin, end, [&](const UsageRecord& record, const UsageFacts& facts) {
         const InvoiceId invoice = documents.finder.of(record);
         each_between(std::min(record.from, record.to), std::max(record.from, record.to),
-                     [&](BillMaker& maker) { maker.add(record, isolation, invoice); });
+                     [&](BillMaker& maker) { maker.add(record, facts, invoice); });
       }));
   // Those that are cut last an hour at most.
   const Duration reach = Duration::hours(1);
@@ -135,7 +135,7 @@ Result<Instant> first_charge(Backend& backend, const std::vector<TenantRef>& ten
   Instant first = span.end();
   for (const TenantRef& tenant : tenants) {
     LOAM_CHECK(backend.usage(tenant.id, span.begin(), span.end(),
-                             [&](const UsageRecord& record, Isolation) {
+                             [&](const UsageRecord& record, const UsageFacts&) {
                                first = std::min({first, record.from, record.to});
                              }));
     LOAM_TRY(adjustments, backend.adjustments(tenant.id, span.begin(), span.end()));

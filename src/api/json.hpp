@@ -34,6 +34,8 @@ namespace loam::api {
   X(QuoteView)            \
   X(TaskView)             \
   X(TaskPage)             \
+  X(LeasePage)            \
+  X(CapacityList)         \
   X(LogView)              \
   X(DeviceView)           \
   X(DeviceList)           \

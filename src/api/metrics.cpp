@@ -116,8 +116,6 @@ void put_daemon(Exposition& out, Backend& backend) {
   out.sample("", counters.commands);
   out.family("loam_batches_total", "counter", "Batches of commands, one durable write each.");
   out.sample("", counters.batches);
-  out.family("loam_moves_total", "counter", "Tasks moved to another device.");
-  out.sample("", counters.moves);
   out.family("loam_journal_healthy", "gauge", "1 while the journal can be written.");
   out.sample("", std::int64_t{backend.journal_healthy() ? 1 : 0});
   out.family("loam_journal_failures_total", "counter", "Appends to the journal that failed.");
@@ -164,6 +162,10 @@ std::optional<TaskId> Metrics::on_record(const Record& record) {
   if (const auto* noticed = std::get_if<DeadlineNoticed>(&record.event)) {
     if (noticed->kind == DeadlineNoticeKind::at_risk) ++late_["deadline_at_risk"];
     return noticed->task;
+  }
+  if (const auto* move = std::get_if<MoveBegun>(&record.event)) {
+    ++moves_;
+    return move->task;
   }
   if (const auto* started = std::get_if<AttemptStarted>(&record.event))
     return of_lease(started->lease);
@@ -226,6 +228,8 @@ std::string Metrics::text(Backend& backend) const {
                                 : static_cast<double>(accepted) / static_cast<double>(placeable)));
   out.family("loam_leases_granted_total", "counter", "Leases granted.");
   out.sample("", granted_);
+  out.family("loam_moves_total", "counter", "Running tasks moved to make room for another.");
+  out.sample("", moves_);
   out.family("loam_late_total", "counter",
              "Tasks that waited longer than their class promises, by what was done.");
   for (const auto& [step, count] : late_) out.sample(label("step", step), count);

@@ -35,6 +35,7 @@ class Metrics {
   std::map<int, std::int64_t> requests_;
   std::map<std::string, std::int64_t> finished_;
   std::int64_t granted_ = 0;
+  std::int64_t moves_ = 0;
   std::map<std::string, std::int64_t> late_;  // by what was done
   std::int64_t records_ = 0;
   std::array<std::int64_t, wait_bounds_s.size() + 1> waits_{};

@@ -91,12 +91,14 @@ struct BillLine {
   std::string invoice;  // that it is on; empty: not invoiced yet
   std::map<std::string, std::string> tags;
   std::string reservation;  // on which it ran
+  // Of its devices' time, added up, over what of its own was measured; absent where nobody did.
+  std::optional<double> share_measured;
 };
 BOOST_DESCRIBE_STRUCT(BillLine, (),
                       (task, name, project, environment, model, model_version, group, state,
                        outcome, ce, used_from, used_to, run_ms, billed_ms, units_ms, tasks,
                        unit_price, discount_percent, list, discount, net, purchase_model, tariff,
-                       window, isolation, invoice, tags, reservation))
+                       window, isolation, invoice, tags, reservation, share_measured))
 
 // An invoice that was issued in the time of a bill.
 struct BilledInvoice {

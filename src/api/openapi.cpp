@@ -88,6 +88,9 @@ struct Schemas {
     return reference(#Type);            \
   }
   LOAM_API_VIEWS(LOAM_API_SCHEMA)
+  LOAM_API_SCHEMA(LeaseView)
+  LOAM_API_SCHEMA(LeaseSliceView)
+  LOAM_API_SCHEMA(CapacityPieceView)
   LOAM_API_SCHEMA(BillLine)
   LOAM_API_SCHEMA(BilledInvoice)
   LOAM_API_SCHEMA(SpotPriceView)

@@ -73,10 +73,9 @@ Result<BasisPoints> parse_percent(std::string_view text) {
   return BasisPoints{value};
 }
 
-// A task's, or a reservation's.
+// A task's, or a reservation's; but its CE.
 template <class Asked>
 Result<void> take_resources(const Asked& asked, ResourceRequest& out) {
-  LOAM_CHECK(take("ce", asked.ce, out.ce, parse_ce));
   LOAM_CHECK(take("share", asked.share, out.share, parse_share));
   LOAM_CHECK(take("memory", asked.memory, out.memory, parse_memory));
   LOAM_CHECK(take("bandwidth", asked.bandwidth, out.bandwidth, parse_share));
@@ -139,9 +138,16 @@ Result<TaskSpec> spec_of(const TaskRequest& asked) {
   LOAM_CHECK(
       take("spot_policy", asked.spot_policy, spec.spot_policy, parse_enumerator<SpotPolicy>));
   LOAM_CHECK(take("changeover", asked.changeover, spec.changeover, parse_duration));
+  LOAM_CHECK(take("wait_at_most", asked.wait_at_most, spec.wait_at_most, parse_duration));
   spec.recurrence = asked.recurrence;
   spec.segments = asked.segments;
   spec.gang = asked.gang;
+  std::optional<AskedCe> ce;
+  LOAM_CHECK(take("ce", asked.ce, ce, parse_asked_ce));
+  if (ce) {
+    spec.request.ce = ce->ce;
+    spec.auto_ce = ce->auto_ce;
+  }
   LOAM_CHECK(take_resources(asked, spec.request));
   LOAM_CHECK(take_attribution(asked, spec.attribution));
   LOAM_CHECK(take("role", asked.role, spec.role, parse_enumerator<GroupRole>));
@@ -152,11 +158,13 @@ Result<TaskSpec> spec_of(const TaskRequest& asked) {
   LOAM_CHECK(take("time", asked.time, spec.limit, parse_duration));
   LOAM_CHECK(take("grace", asked.grace, spec.grace, parse_duration));
   spec.restarts_max = asked.restarts_max;
+  spec.backups = asked.backups;
   return spec;
 }
 
 Result<ReservationOrder> order_of(const ReservationRequest& asked, Instant now) {
   ReservationOrder order;
+  LOAM_CHECK(take("ce", asked.ce, order.request.ce, parse_ce));
   LOAM_CHECK(take_resources(asked, order.request));
   LOAM_CHECK(take_attribution(asked, order.attribution));
   order.gang = asked.gang;

@@ -14,6 +14,18 @@ constexpr QueryParameter task_query[] = {
     {"after", "string", "the page that follows this task id"},
     {"limit", "integer", "tasks a page, 1 to 500; default 100"},
 };
+constexpr QueryParameter lease_query[] = {
+    {"tenant", "string", "leases of this tenant's tasks only"},
+    {"task", "string", "leases of this task only"},
+    {"from", "string", "those that ran at this UTC instant or later; default: all"},
+    {"to", "string", "those that ran before this UTC instant; default: all"},
+    {"after", "string", "the page that follows this lease id"},
+    {"limit", "integer", "leases a page, 1 to 500; default 100"},
+};
+constexpr QueryParameter capacity_query[] = {
+    {"from", "string", "from this UTC instant on; default: the beginning"},
+    {"to", "string", "before this UTC instant; default: now"},
+};
 constexpr QueryParameter resume_query[] = {
     {"purchase_model", "string", "by which it goes on, where that is another than before"},
 };
@@ -94,12 +106,18 @@ const Route table[] = {
      "A task's state, cost and share as they change, until it has finished.", Action::see_tasks,
      false, "", "", 200, event_query, "task (TaskView), log (LogView)", false,
      handlers::task_events},
+    {Method::get, "/v1/leases", "listLeases",
+     "What attempts at tasks held, and used of it in a time, newest first.", Action::see_tasks,
+     false, "", "LeasePage", 200, lease_query, "", false, handlers::list_leases},
     {Method::get, "/v1/top", "top", "What runs where, now.", Action::see_devices, false, "",
      "TopView", 200, top_query, "top (TopView)", false, handlers::top},
 
     {Method::get, "/v1/devices", "listDevices", "Devices, those that were refused last.",
      Action::see_devices, false, "", "DeviceList", 200, no_query, "", false,
      handlers::list_devices},
+    {Method::get, "/v1/capacity", "capacity",
+     "What devices could give over time: those that were in service.", Action::see_devices, false,
+     "", "CapacityList", 200, capacity_query, "", false, handlers::capacity},
     {Method::post, "/v1/devices/discover", "discoverDevices", "Looks for devices anew.",
      Action::change_devices, false, "", "DeviceList", 200, no_query, "", true,
      handlers::discover_devices, true},

@@ -7,30 +7,27 @@
 namespace loam::api {
 namespace {
 
-constexpr std::int64_t runs_looked_at = 20;
+constexpr std::int64_t tasks_looked_at = 20;
+constexpr std::int64_t leases_looked_at = 500;
 
-// Its last lease as one run; nothing where it did not run, or nobody measured it.
-std::optional<billing::RunMeasure> run_of(const TaskRecord& record) {
-  if (!record.lease || !record.lease->started_at || !record.lease->ended_at) return std::nullopt;
-  const LeaseRecord& lease = *record.lease;
-  const Duration length = *lease.ended_at - *lease.started_at;
-  if (length.ms <= 0 || (lease.device_time.ms == 0 && lease.isolation == "advisory"))
-    return std::nullopt;
-  MilliDevice share;
-  for (const Slice& slice : lease.slices) share += slice.share;
-  if (share.value <= 0) return std::nullopt;
+// One lease of the work; nothing where it did not run, or nobody measured it.
+std::optional<billing::RunMeasure> run_of(const LeaseUse& use) {
+  const LeaseRecord& lease = use.lease;
+  if (!lease.started_at || !lease.ended_at || lease.measured.ms <= 0) return std::nullopt;
   billing::RunMeasure run;
-  run.task = record.id;
-  run.name = record.spec.name;
+  MilliDevice share;
+  for (const Slice& slice : lease.slices) {
+    share += slice.share;
+    run.slices.push_back({slice.device.text(), slice.share});
+  }
+  if (share.value <= 0) return std::nullopt;
+  run.task = use.task;
+  run.name = use.name;
   run.submitted = run.from = *lease.started_at;
   run.to = *lease.ended_at;
   run.asked = lease.ce;
-  // The measured part of the device's time, over the part that was promised.
-  const Int128 promised = static_cast<Int128>(length.ms) * share.value;
-  const Int128 used =
-      std::min<Int128>(static_cast<Int128>(lease.device_time.ms) * whole_device.value, promised);
-  run.used = MilliCe{static_cast<std::int64_t>(used * lease.ce.value / promised)};
-  run.cost = record.net;
+  run.used = billing::used_of(lease.ce, share, lease.measured, lease.device_time);
+  run.cost = use.net;
   return run;
 }
 
@@ -38,18 +35,23 @@ std::optional<billing::RunMeasure> run_of(const TaskRecord& record) {
 
 Result<std::optional<Suggestion>> suggest(Backend& backend, TenantId tenant, const TaskSpec& spec) {
   const std::optional<Suggestion> none;
-  if (spec.name.empty() || spec.gang > 1) return none;
+  if (spec.name.empty() || spec.gang > 1 || spec.auto_ce) return none;
   TaskFilter filter;
   filter.tenant = tenant;
   filter.states = {TaskState::finished};
   filter.name = spec.name;
-  filter.limit = runs_looked_at;
+  filter.limit = tasks_looked_at;
   LOAM_TRY(records, backend.tasks(filter));
+  if (records.empty()) return none;
+  LeaseFilter of_these;
+  of_these.limit = leases_looked_at;
+  for (const TaskRecord& record : records) of_these.tasks.push_back(record.id);
+  LOAM_TRY(uses, backend.leases(of_these));
   std::vector<billing::RunMeasure> runs;
   billing::Period period{Instant::never(), Instant{}};
-  for (const TaskRecord& record : records) {
-    auto run = run_of(record);
-    if (!run) continue;
+  for (const LeaseUse& use : uses) {
+    auto run = run_of(use);
+    if (!run || run->from >= run->to) continue;
     period.from = std::min(period.from, run->from);
     period.to = std::max(period.to, run->to);
     runs.push_back(std::move(*run));

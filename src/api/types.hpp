@@ -37,7 +37,7 @@ struct TaskRequest {
   std::string recurrence;
   std::int64_t segments = 1;
   std::int64_t gang = 1;
-  std::optional<std::string> ce;
+  std::optional<std::string> ce;  // "40"; "auto:40": what earlier runs of its name used, at most 40
   std::optional<std::string> share;
   std::optional<std::string> memory;
   std::optional<std::string> bandwidth;
@@ -65,7 +65,9 @@ struct TaskRequest {
   std::optional<std::string> expected;  // run time thought likely, for the quote; default: time
   std::optional<std::string> grace;
   std::int64_t restarts_max = 0;
-  std::string reservation;  // on which it runs, such as rsv-1
+  std::string reservation;                  // on which it runs, such as rsv-1
+  std::optional<std::string> wait_at_most;  // to run for the first time; then it has expired
+  std::int64_t backups = 0;                 // copies kept of the checkpoints that it goes on from
 };
 BOOST_DESCRIBE_STRUCT(TaskRequest, (),
                       (tenant, name, command, image, working_directory, mounts, env, secrets, ports,
@@ -73,7 +75,7 @@ BOOST_DESCRIBE_STRUCT(TaskRequest, (),
                        memory, bandwidth, devices, device, device_type, region, labels, work_class,
                        isolation, mode, cpu, host_memory, project, environment, model, tags, role,
                        group, purchase_model, tariff, service_class, queue, time, expected, grace,
-                       restarts_max, reservation))
+                       restarts_max, reservation, wait_at_most, backups))
 
 struct QuoteView {
   std::string tenant;
@@ -114,6 +116,7 @@ struct QuoteView {
   // From what finished tasks of its name used: what would do, and the figures in words.
   std::optional<std::string> suggested_ce;
   std::string suggestion;
+  std::string takes;  // of CE left to earlier runs: how much and why, in words
 };
 BOOST_DESCRIBE_STRUCT(QuoteView, (),
                       (tenant, device, device_type, devices, share, memory_mib, ce, billable_ce,
@@ -121,7 +124,7 @@ BOOST_DESCRIBE_STRUCT(QuoteView, (),
                        expected, best, worst, tax_percent, expected_with_tax, best_with_tax,
                        worst_with_tax, at_most, rule, expected_ms, limit_ms, starts_now, waits_for,
                        room_by, turns_at, purchase_model, tariff, service_class, isolation,
-                       suggested_ce, suggestion))
+                       suggested_ce, suggestion, takes))
 
 struct TaskView {
   std::string id;
@@ -163,6 +166,10 @@ struct TaskView {
   std::string tariff;
   std::optional<std::string> output;  // what it says it made, of its own unit; attempts added up
   std::string reservation;            // on which it runs
+  std::optional<std::string> expires_at;  // while it waits: then it waits no longer
+  std::string takes;                      // of CE left to earlier runs: how much and why, in words
+  std::int64_t backups = 0;        // copies to be kept of the checkpoints that it goes on from
+  std::int64_t backed_up_mib = 0;  // held in them now
 };
 BOOST_DESCRIBE_STRUCT(TaskView, (),
                       (id, name, tenant, state, outcome, exit_code, reason, command, project,
@@ -170,7 +177,67 @@ BOOST_DESCRIBE_STRUCT(TaskView, (),
                        isolation, isolation_note, share, share_measured, ce, billable_ce,
                        memory_mib, submitted_at, started_at, finished_at, limit_ms, run_ms,
                        billed_ms, attempts, currency, cost, cost_with_tax, held, purchase_model,
-                       tariff, output, reservation))
+                       tariff, output, reservation, expires_at, takes, backups, backed_up_mib))
+
+struct LeaseSliceView {
+  std::string device;  // node/index
+  double share = 0;    // of it
+  std::int64_t memory_mib = 0;
+};
+BOOST_DESCRIBE_STRUCT(LeaseSliceView, (), (device, share, memory_mib))
+
+// What one attempt at a task held, and what it used of that.
+struct LeaseView {
+  std::string id;
+  std::string task;
+  std::string name;  // of the task
+  std::string tenant;
+  std::vector<LeaseSliceView> slices;
+  double share = 0;  // promised, of all slices together
+  // Of the devices' time, added up, in the time asked for; absent where nobody measured it.
+  std::optional<double> share_measured;
+  std::string ce;
+  std::string billable_ce;
+  std::string isolation;
+  std::string queued_at;  // since when the task had waited for it
+  std::string granted_at;
+  std::optional<std::string> started_at;
+  std::optional<std::string> ended_at;
+  std::int64_t run_ms = 0;  // until now
+  std::string outcome;      // none while it lives
+  std::string stop_reason;  // why it was asked to end, or none
+  std::string currency;
+  std::string cost;                   // net, until now
+  std::optional<std::string> output;  // what it says it made
+};
+BOOST_DESCRIBE_STRUCT(LeaseView, (),
+                      (id, task, name, tenant, slices, share, share_measured, ce, billable_ce,
+                       isolation, queued_at, granted_at, started_at, ended_at, run_ms, outcome,
+                       stop_reason, currency, cost, output))
+
+// GET /v1/leases.
+struct LeasePage {
+  std::vector<LeaseView> leases;  // newest first
+  std::string next;               // pass as ?after= for the following page; empty at the end
+};
+BOOST_DESCRIBE_STRUCT(LeasePage, (), (leases, next))
+
+// A device that was in service over [from, to) and worth so much.
+struct CapacityPieceView {
+  std::string device;  // node/index
+  std::string from;
+  std::string to;
+  std::string ce;  // general
+};
+BOOST_DESCRIBE_STRUCT(CapacityPieceView, (), (device, from, to, ce))
+
+// GET /v1/capacity.
+struct CapacityList {
+  std::string from;
+  std::string to;                         // now, where later was asked for
+  std::vector<CapacityPieceView> pieces;  // by device, then in order of time
+};
+BOOST_DESCRIBE_STRUCT(CapacityList, (), (from, to, pieces))
 
 struct TaskPage {
   std::vector<TaskView> tasks;  // newest first

@@ -1,10 +1,12 @@
 #include "api/views.hpp"
 
+#include <algorithm>
 #include <boost/describe/enum_to_string.hpp>
 #include <cmath>
 
 #include "billing/accounts.hpp"
 #include "billing/lease_rating.hpp"
+#include "engine/moves.hpp"
 
 namespace loam::api {
 namespace {
@@ -38,8 +40,8 @@ std::string device_names(const engine::State& state, const std::vector<Slice>& s
 }
 
 // A word for people on why a running attempt was asked to stop.
-std::string stop_words(StopReason reason) {
-  switch (reason) {
+std::string stop_words(const engine::State& state, const Lease& lease) {
+  switch (lease.stopping) {
     case StopReason::none:
       return {};
     case StopReason::by_tenant:
@@ -62,6 +64,8 @@ std::string stop_words(StopReason reason) {
       return "a segment of it is done; it goes on from its checkpoint";
     case StopReason::resold:
       return "it goes on from its checkpoint, bought by another purchase model";
+    case StopReason::moved:
+      return engine::move_words(state, lease.task);
   }
   return {};
 }
@@ -83,19 +87,14 @@ void put_lease(const engine::State& state, const LeaseRecord& lease, TaskView& v
       lease.slices.front().device.value <= state.devices.size()) {
     view.device_type = state.device(lease.slices.front().device).facts->type;
   }
-  // Nothing used is a measurement too, but where nothing bound the guard to the task.
-  const bool measured = lease.device_time.ms > 0 || lease.isolation != "advisory";
-  if (lease.started_at && lease.ended_at && measured && *lease.ended_at > *lease.started_at) {
-    view.share_measured =
-        rounded_share(static_cast<double>(lease.device_time.ms) /
-                      static_cast<double>((*lease.ended_at - *lease.started_at).ms));
-  }
+  view.share_measured = share_of(lease.device_time, lease.measured);
 }
 
 void put_live(const engine::State& state, Instant now, const Task& task, const TaskRecord& record,
               const LiveLookup& live, TaskViewOptions options, TaskView& view) {
   view.state = word(task.state);
   view.held = amount_text(task.held);
+  view.backed_up_mib = task.backed_up.value;
   const engine::LiveCost cost = engine::live_cost(state, std::max(now, state.now), task);
   view.run_ms = cost.run_time.ms;
   view.cost = amount_text(cost.net);
@@ -108,6 +107,8 @@ void put_live(const engine::State& state, Instant now, const Task& task, const T
     view.reason =
         (options.reasons == nullptr ? engine::why_waits(state, task) : options.reasons->of(task))
             .words;
+  if (const Instant end = engine::expires_at(state, task.id); end != Instant::never())
+    view.expires_at = to_text(end);
   if (task.leases.empty()) return;
   LeaseRecord now_held;  // of all members together
   std::optional<double> share;
@@ -119,7 +120,7 @@ void put_live(const engine::State& state, Instant now, const Task& task, const T
     now_held.ce += lease.ce;
     now_held.billable_ce += lease.billable_ce;
     if (task.state == TaskState::stopping && lease.stopping != StopReason::none)
-      view.reason = stop_words(lease.stopping);
+      view.reason = stop_words(state, lease);
     if (lease.started() && !view.started_at) view.started_at = to_text(lease.started_at);
     const auto measured = live ? live(id) : std::nullopt;
     if (!measured) continue;
@@ -181,6 +182,7 @@ QuoteView view_of(const engine::Quote& quote, const std::string& tenant) {
   view.tariff = word(quote.tariff);
   view.service_class = quote.service_class;
   view.isolation = word(quote.isolation);
+  view.takes = quote.takes;
   return view;
 }
 
@@ -208,12 +210,15 @@ TaskView view_of(const engine::State& state, Instant now, const TaskRecord& reco
   view.group = spec.group;
   view.tags = spec.attribution.tags;
   if (spec.request.ce) view.ce = to_text(*spec.request.ce);
+  if (spec.auto_ce && spec.request.ce)
+    view.takes = engine::words_of(*spec.auto_ce, *spec.request.ce);
   if (spec.request.share) view.share = fraction(*spec.request.share);
   if (spec.request.memory) view.memory_mib = spec.request.memory->value;
   view.submitted_at = to_text(record.submitted_at);
   view.started_at = time_text(record.started_at);
   view.finished_at = time_text(record.finished_at);
   view.limit_ms = spec.limit.ms;
+  view.backups = spec.backups;
   view.run_ms = record.run_time.ms;
   view.billed_ms = record.billed_time.ms;
   view.attempts = record.attempts;
@@ -231,6 +236,49 @@ TaskView view_of(const engine::State& state, Instant now, const TaskRecord& reco
   if (const Task* task = state.find_task(record.id))
     put_live(state, now, *task, record, live, options, view);
   return view;
+}
+
+std::optional<double> share_of(Duration device_time, Duration measured) {
+  if (measured.ms <= 0) return std::nullopt;
+  return rounded_share(static_cast<double>(device_time.ms) / static_cast<double>(measured.ms));
+}
+
+LeaseView view_of(const engine::State& state, Instant now, const LeaseUse& use) {
+  const LeaseRecord& lease = use.lease;
+  LeaseView view;
+  view.id = lease.id.text();
+  view.task = use.task.text();
+  view.name = use.name;
+  view.tenant = tenant_name(state, use.tenant);
+  MilliDevice share;
+  for (const Slice& slice : lease.slices) {
+    share += slice.share;
+    view.slices.push_back(
+        {device_names(state, {slice}), fraction(slice.share), slice.memory.value});
+  }
+  view.share = fraction(share);
+  view.share_measured = share_of(lease.device_time, lease.measured);
+  view.ce = to_text(lease.ce);
+  view.billable_ce = to_text(lease.billable_ce);
+  view.isolation = lease.isolation;
+  view.queued_at = to_text(use.queued_at);
+  view.granted_at = to_text(use.granted_at);
+  view.started_at = time_text(lease.started_at);
+  view.ended_at = time_text(lease.ended_at);
+  if (lease.started_at)
+    view.run_ms = std::max<std::int64_t>(0, (lease.ended_at.value_or(now) - *lease.started_at).ms);
+  view.outcome = word(use.outcome);
+  view.stop_reason = word(use.stop_reason);
+  view.currency = std::string(use.net.currency().code());
+  Money net = use.net;
+  if (const Lease* alive = state.find_lease(lease.id)) net += engine::unrated(state, now, *alive);
+  view.cost = amount_text(net);
+  if (use.output) view.output = decimal_text(*use.output, 3);
+  return view;
+}
+
+CapacityPieceView view_of(const CapacityPiece& piece) {
+  return {piece.device, to_text(piece.from), to_text(piece.to), to_text(piece.ce)};
 }
 
 DeviceView view_of(const engine::State& state, const Device& device) {
@@ -373,8 +421,8 @@ std::string ce_hours_text(const LineKey& key, std::int64_t milli_ce_ms) {
 // In millionths, half away from zero; nothing below zero is ever held or moved.
 std::string gib_text(const LineKey& key, std::int64_t quantity) {
   if (!counts_service(key.kind)) return {};
-  const Int128 one = key.kind == InvoiceLineKind::storage ? Int128{1024} * 3'600'000  // MiB × ms
-                                                          : Int128{1} << 30;          // bytes
+  const Int128 one = counts_held(key.kind) ? Int128{1024} * 3'600'000  // MiB × ms
+                                           : Int128{1} << 30;          // bytes
   const Int128 millionths = (static_cast<Int128>(quantity) * 1'000'000 + one / 2) / one;
   return decimal_text(static_cast<std::int64_t>(millionths), 6);
 }

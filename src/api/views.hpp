@@ -29,6 +29,11 @@ TaskView view_of(const engine::State& state, Instant now, const TaskRecord& reco
 // Whether history and state tell the same story: false where the task finished in between.
 bool is_current(const engine::State& state, const TaskRecord& record);
 
+// The share of the devices' time in which they were busy; nothing where none was measured.
+std::optional<double> share_of(Duration device_time, Duration measured);
+// `use` as the history has it; one that is alive is charged up to `now`.
+LeaseView view_of(const engine::State& state, Instant now, const LeaseUse& use);
+CapacityPieceView view_of(const CapacityPiece& piece);
 DeviceView view_of(const engine::State& state, const Device& device);
 DeviceView view_of(const RefusedDevice& device);
 TenantView view_of(const engine::State& state, const Tenant& tenant);

@@ -91,8 +91,6 @@ int Currency::exponent() const {
 }
 
 Result<Money> Money::parse(std::string_view amount, Currency currency) {
-  const Error fault = invalid("'" + std::string(amount) + "' is not an amount of money",
-                              "give a decimal number such as 0.02, at most 12 decimals");
   std::string_view rest = amount;
   const bool negative = rest.starts_with('-');
   if (negative) rest.remove_prefix(1);
@@ -105,7 +103,8 @@ Result<Money> Money::parse(std::string_view amount, Currency currency) {
            std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
   };
   if (!all_digits(whole) || !all_digits(part) || part.size() > static_cast<std::size_t>(decimals))
-    return fault;
+    return invalid("'" + std::string(amount) + "' is not an amount of money",
+                   "give a decimal number such as 0.02, at most 12 decimals");
   Int128 units = 0;
   for (const char c : whole) {
     units = units * 10 + (c - '0');

@@ -208,20 +208,6 @@ Result<Advice> advise(const std::vector<UsageStep>& usage, const AdviceRequest& 
   return advice;
 }
 
-Money cost_of_commitment(const std::vector<UsageStep>& usage, const AdviceRequest& request,
-                         std::int64_t commitment) {
-  const CommitOption& option = request.options.front();
-  ExactSum sum;
-  sum.add(fixed_cost(option, length_of(usage)), commitment, 1);
-  for (const UsageStep& step : usage) {
-    const std::int64_t covered = std::min(step.amount, commitment);
-    sum.add(option.used.units() * whole_bp, static_cast<Int128>(covered) * step.length.ms, 1);
-    sum.add(request.on_demand.units() + request.on_demand_hidden.units(),
-            static_cast<Int128>(step.amount - covered) * step.length.ms, whole_bp);
-  }
-  return rounded(sum, request.on_demand.currency());
-}
-
 // --- Reading and forecasting ---------------------------------------------------------------------
 
 namespace {

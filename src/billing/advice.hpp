@@ -81,11 +81,6 @@ struct Advice {
 // O(n log n) in the number of steps.
 Result<Advice> advise(const std::vector<UsageStep>& usage, const AdviceRequest& request);
 
-// What the curve costs with `commitment` thousandths of the first option: the account behind the
-// advice, for a table and for tests.
-Money cost_of_commitment(const std::vector<UsageStep>& usage, const AdviceRequest& request,
-                         std::int64_t commitment);
-
 // The same hours of the zone's week again, for as long as `ahead`: the mean of what was used at
 // that hour of the week, which a seasonal curve is planned on; where it was never seen, the mean of
 // that hour of the day; where that was not either, of all. Requires usage.

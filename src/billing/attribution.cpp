@@ -71,25 +71,6 @@ Result<void> check(const Tags& tags) {
   return {};
 }
 
-Result<Tags> parse_tags(std::string_view text) {
-  Tags tags;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    const std::string_view one = text.substr(0, end);
-    const std::size_t mark = one.find('=');
-    if (mark == std::string_view::npos)
-      return invalid("'" + std::string(one) + "' is not a tag", "write it as name=value");
-    if (!tags.emplace(one.substr(0, mark), one.substr(mark + 1)).second)
-      return invalid("the tag '" + std::string(one.substr(0, mark)) + "' is given twice",
-                     "give each once");
-    if (end == text.size()) break;
-    text.remove_prefix(end + 1);
-    if (text.empty()) return invalid("the tags end in a comma", "write name=value,name=value");
-  }
-  LOAM_CHECK(check(tags));
-  return tags;
-}
-
 std::string to_text(const Tags& tags) {
   std::string text;
   for (const auto& [key, value] : tags) text += (text.empty() ? "" : ",") + key + "=" + value;

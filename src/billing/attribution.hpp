@@ -26,11 +26,11 @@ LineKey key_of(const Attribution& who);
 
 using Tags = std::map<std::string, std::string>;
 
-// "team=vision,cost-centre=42": keys of 1 to 63 letters, digits, '-', '_', '.', '/', each once;
-// values of at most 256 bytes without control characters or commas. Empty text: no tags.
-Result<Tags> parse_tags(std::string_view text);
-std::string to_text(const Tags& tags);
+// At most 100 tags, whose keys have 1 to 63 letters, digits, '-', '_', '.', '/', and whose values
+// at most 256 bytes without control characters or commas. The error names the tag.
 Result<void> check(const Tags& tags);
+// "cost-centre=42,team=vision", by key.
+std::string to_text(const Tags& tags);
 
 // Adds the tags that the variables of a pipeline tell (GitHub Actions, GitLab CI, Jenkins,
 // Buildkite, CircleCI, Azure Pipelines): ci, repository, workflow, ref, run, commit, actor.

@@ -291,15 +291,9 @@ std::vector<std::string> BudgetBook::ending_keys(const std::string& name) const 
 }
 
 Result<void> BudgetBook::admit(TenantId tenant, const Attribution& what, Money estimate,
-                               Instant now, bool known) const {
+                               Instant now) const {
   for (const auto& [name, kept] : books_) {
     if (!kept.budget.scope.covers(tenant, what)) continue;
-    if (!known) {
-      if (!kept.budget.hard) continue;
-      return Error{ErrorKind::unavailable,
-                   "the budget '" + name + "' cannot be checked: what was spent is not known",
-                   "try again when the ledger can be reached"};
-    }
     if (estimate.currency() != kept.spent.currency()) {
       return invalid("the estimate " + to_text(estimate) +
                          " is not in the currency of the budget '" + name + "'",
@@ -317,47 +311,6 @@ Result<void> BudgetBook::admit(TenantId tenant, const Attribution& what, Money e
                  "ask for less, or have the budget raised"};
   }
   return {};
-}
-
-Result<void> BudgetBook::reserve(const std::string& key, TenantId tenant, const Attribution& what,
-                                 Money estimate, Instant now) {
-  for (const auto& [name, book] : books_) {
-    if (book.reserved.contains(key))
-      return Error{ErrorKind::conflict, "'" + key + "' is reserved already", "use another key"};
-  }
-  LOAM_CHECK(admit(tenant, what, estimate, now));
-  for (auto& [name, book] : books_) {
-    if (!book.budget.scope.covers(tenant, what)) continue;
-    roll(book, now);
-    book.reserved.emplace(key, estimate);
-    book.reserved_sum += estimate;
-  }
-  return {};
-}
-
-std::vector<BudgetNotice> BudgetBook::settle(const std::string& key, TenantId tenant,
-                                             const Attribution& what, Money actual, Instant now) {
-  for (auto& [name, book] : books_) {
-    const auto reserved = book.reserved.find(key);
-    if (reserved == book.reserved.end()) continue;
-    book.reserved_sum -= reserved->second;
-    book.reserved.erase(reserved);
-  }
-  return spend(tenant, what, actual, now);
-}
-
-std::vector<BudgetNotice> BudgetBook::spend(TenantId tenant, const Attribution& what, Money amount,
-                                            Instant now) {
-  count(tenant, what, amount, now);
-  std::vector<BudgetNotice> notices;
-  for (auto& [name, book] : books_) {
-    if (!book.budget.scope.covers(tenant, what)) continue;
-    while (auto next = due(book, now)) {
-      told(book, *next);
-      notices.push_back(std::move(*next));
-    }
-  }
-  return notices;
 }
 
 Result<BudgetNotice> BudgetBook::check(const std::string& name, const Approval& approval,
@@ -379,9 +332,11 @@ Result<BudgetNotice> BudgetBook::check(const std::string& name, const Approval& 
                        to_text(book.spent) + " spent",
                    "give a higher one");
   }
-  return notice(book, BudgetNoticeKind::approved, now,
-                "approved by " + approval.by + " until " + to_text(approval.until) + " up to " +
-                    to_text(approval.new_limit));
+  BudgetNotice told = notice(book, BudgetNoticeKind::approved, now,
+                             "approved by " + approval.by + " until " + to_text(approval.until) +
+                                 " up to " + to_text(approval.new_limit));
+  told.limit = std::max(told.limit, approval.new_limit);
+  return told;
 }
 
 void BudgetBook::apply(const std::string& name, const Approval& approval) {
@@ -394,42 +349,16 @@ void BudgetBook::apply(const std::string& name, const Approval& approval) {
   book.asked = false;  // beyond the new limit somebody is asked again
 }
 
-Result<BudgetNotice> BudgetBook::approve(const std::string& name, const Approval& approval,
-                                         Instant now) {
-  LOAM_TRY(told, check(name, approval, now));
-  apply(name, approval);
-  told.limit = limit_of(books_.at(name), now);
-  return told;
-}
-
 Result<BudgetNotice> BudgetBook::check_refusal(const std::string& name, const std::string& by,
                                                Instant now) const {
   const auto found = books_.find(name);
   if (found == books_.end())
     return Error{ErrorKind::not_found, "there is no budget '" + name + "'", {}};
   if (!found->second.request_until)
-    return Error{ErrorKind::conflict, "the budget '" + name + "' has no open request", {}};
+    return Error{ErrorKind::conflict, "the budget '" + name + "' has no open request",
+                 "see where it stands with: loam budget show " + name};
   return notice(found->second, BudgetNoticeKind::approval_refused, now,
                 "refused by " + by + ": running tasks end");
-}
-
-Result<BudgetNotice> BudgetBook::refuse(const std::string& name, const std::string& by,
-                                        Instant now) {
-  LOAM_TRY(refusal, check_refusal(name, by, now));
-  told(books_.at(name), refusal);
-  return refusal;
-}
-
-std::vector<BudgetNotice> BudgetBook::tick(Instant now) {
-  std::vector<BudgetNotice> notices;
-  for (auto& [name, book] : books_) {
-    while (auto next = due(book, now)) {
-      told(book, *next);
-      notices.push_back(std::move(*next));
-    }
-    roll(book, now);
-  }
-  return notices;
 }
 
 std::vector<std::string> BudgetBook::names() const {

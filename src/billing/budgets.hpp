@@ -92,22 +92,10 @@ class BudgetBook {
 
   // Whether a task that may cost `estimate` may start, by every budget that covers it: what was
   // spent, what is reserved and the estimate stay within the limit. ErrorKind::exhausted names the
-  // first budget that denies. With `known` false (the ledger cannot be reached) a hard budget
-  // denies and a soft one admits.
-  Result<void> admit(TenantId tenant, const Attribution& what, Money estimate, Instant now,
-                     bool known = true) const;
-  // admit(), and the estimate is reserved under `key` until settle(). ErrorKind::conflict for a key
-  // in use.
-  Result<void> reserve(const std::string& key, TenantId tenant, const Attribution& what,
-                       Money estimate, Instant now);
-  // The reservation ends and `actual` is spent. A key that is not reserved only spends.
-  std::vector<BudgetNotice> settle(const std::string& key, TenantId tenant, const Attribution& what,
-                                   Money actual, Instant now);
-  std::vector<BudgetNotice> spend(TenantId tenant, const Attribution& what, Money amount,
-                                  Instant now);
-
-  // The same in steps, for who must remember each: count() and set_aside() only add up, due() says
-  // the next thing to be told at `now` without changing anything, told() notes that it was.
+  // first budget that denies.
+  Result<void> admit(TenantId tenant, const Attribution& what, Money estimate, Instant now) const;
+  // count() and set_aside() only add up, due() says the next thing to be told at `now` without
+  // changing anything, told() notes that it was.
   void count(TenantId tenant, const Attribution& what, Money amount, Instant now);
   void set_aside(const std::string& key, TenantId tenant, const Attribution& what, Money amount,
                  Instant now);  // zero: no more
@@ -125,17 +113,13 @@ class BudgetBook {
   // What is reserved by a budget whose running tasks end now, by key.
   std::vector<std::string> ending_keys(const std::string& name) const;
 
-  // Answers an open request. ErrorKind::conflict where none is open, ErrorKind::invalid_argument
-  // for a new limit that is not above what was spent or a time that is over.
-  Result<BudgetNotice> approve(const std::string& name, const Approval& approval, Instant now);
-  // The notice that approve() would give, without doing it; apply() does it.
+  // The notice of an answer to an open request; apply() does an approval, told() a refusal.
+  // ErrorKind::conflict where none is open, ErrorKind::invalid_argument for a new limit that is not
+  // above what was spent or a time that is over.
   Result<BudgetNotice> check(const std::string& name, const Approval& approval, Instant now) const;
   Result<BudgetNotice> check_refusal(const std::string& name, const std::string& by,
                                      Instant now) const;
   void apply(const std::string& name, const Approval& approval);
-  Result<BudgetNotice> refuse(const std::string& name, const std::string& by, Instant now);
-  // What time brings: requests and approvals that expire, months that begin anew.
-  std::vector<BudgetNotice> tick(Instant now);
 
   struct Standing {
     Money spent;

@@ -235,15 +235,4 @@ std::string month_text(const Zone& zone, Instant instant) {
   return to_text(zone.local(instant).date).substr(0, 7);
 }
 
-Period anchored_period(const Zone& zone, Date anchor, int months, int index) {
-  LOAM_ASSERT(months > 0 && index >= 0);
-  return {zone.first_instant({add_months(anchor, months * index), {}}),
-          zone.first_instant({add_months(anchor, months * (index + 1)), {}})};
-}
-
-std::int64_t local_days(const Zone& zone, Instant from, Instant to) {
-  LOAM_ASSERT(from <= to);
-  return days_since_epoch(zone.local(to).date) - days_since_epoch(zone.local(from).date);
-}
-
 }  // namespace loam::billing

@@ -86,10 +86,4 @@ Period month_of(const Zone& zone, Instant instant);
 Result<Period> parse_month(const Zone& zone, std::string_view text);
 // "2025-03".
 std::string month_text(const Zone& zone, Instant instant);
-// The `index`-th period (0 is the first) of `months` months each, counted from midnight of
-// `anchor`.
-Period anchored_period(const Zone& zone, Date anchor, int months, int index);
-// How many midnights of `zone` lie between the two: whole local days. Requires from <= to.
-std::int64_t local_days(const Zone& zone, Instant from, Instant to);
-
 }  // namespace loam::billing

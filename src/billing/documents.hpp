@@ -1,18 +1,13 @@
-// Documents: invoices and credit notes with their lines, taxes and numbers. Issued ones never
-// change. Pure.
+// Documents: invoices and credit notes as others get them, and their renderings. Pure.
 #pragma once
 
-#include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "billing/apportion.hpp"
 #include "billing/calendar.hpp"
 #include "domain/ids.hpp"
 #include "domain/ledger.hpp"
-#include "domain/price.hpp"
 
 namespace loam::billing {
 
@@ -38,7 +33,7 @@ struct DocumentLine {
   Money unit_price;
   Money list;
   Money net;      // exact
-  Money payable;  // filled by issue()
+  Money payable;  // in the currency's unit; the lines sum to the subtotal
 
   friend bool operator==(const DocumentLine&, const DocumentLine&) = default;
 };
@@ -86,50 +81,6 @@ std::vector<std::string> buyer_lines(const Document& document);
 std::string due_text(const Document& document);
 // "inv-17", "cn-3".
 std::string number_text(const Document& document);
-
-// Fills payable, subtotal, taxes and total: lines sum to the subtotal by the largest remainder,
-// every tax is its share of the subtotal rounded once half to even. Requires amounts in the
-// document's currency.
-void add_up(Document& document, const std::vector<Tax>& taxes);
-
-// Issued documents, numbered from 1 without gaps, invoices and credit notes each.
-class DocumentBook {
- public:
-  // Adds up, numbers and keeps it. Refuses a document without lines, or of another currency than
-  // its lines; no number is used up then.
-  Result<std::shared_ptr<const Document>> issue(Document draft, const std::vector<Tax>& taxes);
-  // A credit note over lines of an invoice: amounts as positive shares to give back. Refuses more
-  // in all than the invoice came to, an unknown invoice, an amount not above zero.
-  Result<std::shared_ptr<const Document>> credit(std::uint64_t invoice, Money net,
-                                                 const std::string& reason, Instant now,
-                                                 const std::vector<Tax>& taxes);
-  // The whole of what is left of an invoice.
-  Result<std::shared_ptr<const Document>> void_invoice(std::uint64_t invoice,
-                                                       const std::string& reason, Instant now);
-
-  std::shared_ptr<const Document> invoice(std::uint64_t number) const;      // nullptr: none
-  std::shared_ptr<const Document> credit_note(std::uint64_t number) const;  // nullptr: none
-  std::span<const std::shared_ptr<const Document>> invoices() const { return invoices_; }
-  std::span<const std::shared_ptr<const Document>> credit_notes() const { return credit_notes_; }
-  // What the credit notes of an invoice have given back, before tax.
-  Money credited(std::uint64_t invoice) const;
-
- private:
-  Result<std::shared_ptr<const Document>> note_over(const Document& invoice,
-                                                    std::vector<DocumentLine> lines,
-                                                    const std::string& reason, Instant now,
-                                                    const std::vector<Tax>& taxes);
-  std::vector<std::shared_ptr<const Document>> invoices_;      // by number - 1
-  std::vector<std::shared_ptr<const Document>> credit_notes_;  // by number - 1
-};
-
-// What a tenant is owed because neighbours or failures cost it what it paid for.
-struct ServiceLevel {
-  BasisPoints promised{9900};  // of the share paid for, or of the time
-};
-// net × (promised − delivered) / promised where delivered < promised, else nothing; at most the
-// net.
-Money service_credit(const ServiceLevel& level, BasisPoints delivered, Money net);
 
 // --- Renderings
 // -----------------------------------------------------------------------------------

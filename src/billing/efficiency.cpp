@@ -19,10 +19,16 @@ BasisPoints share(Int128 part, Int128 whole) {
   return {static_cast<std::int64_t>(part * whole_bp / whole)};
 }
 
-Int128 time_in(const RunMeasure& run, const Period& period) {
-  const Instant from = std::max(run.from, period.from);
-  const Instant to = std::min(run.to, period.to);
+// Of a run, or of a device's service.
+template <class Timed>
+Int128 time_in(const Timed& timed, const Period& period) {
+  const Instant from = std::max(timed.from, period.from);
+  const Instant to = std::min(timed.to, period.to);
   return from < to ? (to - from).ms : 0;
+}
+
+Int128 whole_in(const DeviceCapacity& device, const Period& period) {
+  return device.ce.value * time_in(device, period);
 }
 
 struct Sums {
@@ -110,7 +116,7 @@ std::optional<Proposal> proposal_of(const WorkEfficiency& work, const Sums& sums
   Proposal proposal;
   proposal.name = work.name;
   proposal.asked = work.asked;
-  proposal.suggested = std::max(MilliCe{(sums.used_most * 6 + 4) / 5}, one_ce);
+  proposal.suggested = would_do(MilliCe{sums.used_most});
   if (proposal.suggested >= proposal.asked) return std::nullopt;
   proposal.saving = work.cost.times_ratio(proposal.asked.value - proposal.suggested.value,
                                           proposal.asked.value, Rounding::half_even);
@@ -119,32 +125,54 @@ std::optional<Proposal> proposal_of(const WorkEfficiency& work, const Sums& sums
   return proposal;
 }
 
+// What of each slice's part of a run lies in the period; `give` takes the slice, its time and its
+// part of what was asked and used, in milli-CE × ms.
+template <class Give>
+void each_slice(const RunMeasure& run, const Period& period, const Give& give) {
+  const Int128 time = time_in(run, period);
+  if (time == 0) return;
+  Int128 shares = 0;
+  for (const SliceHeld& slice : run.slices) shares += slice.share.value;
+  for (const SliceHeld& slice : run.slices) {
+    LOAM_ASSERT(slice.share.value > 0);
+    give(slice, time, run.asked.value * time * slice.share.value / shares,
+         run.used.value * time * slice.share.value / shares);
+  }
+}
+
 std::vector<DeviceEfficiency> devices_of(const std::vector<RunMeasure>& runs,
                                          const std::vector<DeviceCapacity>& devices,
                                          const Period& period) {
+  std::map<std::string, Int128> wholes;
+  for (const DeviceCapacity& device : devices) wholes[device.device] += whole_in(device, period);
   std::map<std::string, Sums> sums;
   for (const RunMeasure& run : runs) {
-    const Int128 time = time_in(run, period);
-    if (time > 0) add(sums[run.device], run, time);
+    each_slice(run, period, [&](const SliceHeld& slice, Int128, Int128 asked, Int128 used) {
+      sums[slice.device].asked += asked;
+      sums[slice.device].used += used;
+    });
   }
   std::vector<DeviceEfficiency> all;
-  for (const DeviceCapacity& device : devices) {
-    const Int128 whole = static_cast<Int128>(device.ce.value) * (period.to - period.from).ms;
-    const Sums& held = sums[device.device];
-    all.push_back({device.device, share(held.asked, whole), share(held.used, whole),
+  for (const auto& [device, whole] : wholes) {
+    if (whole == 0) continue;
+    const Sums& held = sums[device];
+    all.push_back({device, share(held.asked, whole), share(held.used, whole),
                    share(std::max<Int128>(0, whole - held.asked), whole)});
   }
-  std::sort(all.begin(), all.end(),
-            [](const auto& a, const auto& b) { return a.device < b.device; });
   return all;
 }
 
 std::vector<SliceEfficiency> slices_of(const std::vector<RunMeasure>& runs, const Period& period) {
   std::map<std::pair<std::string, MilliDevice>, Sums> sums;
   for (const RunMeasure& run : runs) {
-    const Int128 time = time_in(run, period);
-    if (time > 0 && run.measured && run.share.value > 0)
-      add(sums[{run.device, run.share}], run, time);
+    if (!run.measured) continue;
+    each_slice(run, period, [&](const SliceHeld& slice, Int128 time, Int128 asked, Int128 used) {
+      Sums& sum = sums[{slice.device, slice.share}];
+      ++sum.runs;
+      sum.time += time;
+      sum.asked += asked;
+      sum.used += used;
+    });
   }
   std::vector<SliceEfficiency> all;
   for (const auto& [slice, sum] : sums) {
@@ -155,6 +183,24 @@ std::vector<SliceEfficiency> slices_of(const std::vector<RunMeasure>& runs, cons
 }
 
 }  // namespace
+
+MilliCe used_of(MilliCe ce, MilliDevice share, Duration measured, Duration device_time) {
+  LOAM_ASSERT(share.value > 0 && measured.ms > 0);
+  const Int128 promised = static_cast<Int128>(measured.ms) * share.value;
+  const Int128 used =
+      std::min<Int128>(static_cast<Int128>(device_time.ms) * whole_device.value, promised);
+  return {static_cast<std::int64_t>(used * ce.value / promised)};
+}
+
+MilliCe would_do(MilliCe used_most) {
+  return std::max(MilliCe{(used_most.value * 6 + 4) / 5}, one_ce);
+}
+
+Int128 capacity_in(const std::vector<DeviceCapacity>& devices, const Period& period) {
+  Int128 whole = 0;
+  for (const DeviceCapacity& device : devices) whole += whole_in(device, period);
+  return whole;
+}
 
 EfficiencyReport efficiency(const std::vector<RunMeasure>& runs,
                             const std::vector<DeviceCapacity>& devices, const Period& period) {
@@ -192,10 +238,7 @@ EfficiencyReport efficiency(const std::vector<RunMeasure>& runs,
   std::stable_sort(report.proposals.begin(), report.proposals.end(),
                    [](const auto& a, const auto& b) { return a.saving > b.saving; });
   if (all.runs > 0) report.queue_mean = Duration{static_cast<std::int64_t>(all.queue / all.runs)};
-  Int128 whole = 0;
-  for (const DeviceCapacity& device : devices)
-    whole += static_cast<Int128>(device.ce.value) * (period.to - period.from).ms;
-  report.used = share(all.used, whole);
+  report.used = share(all.used, capacity_in(devices, period));
   return report;
 }
 

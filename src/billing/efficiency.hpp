@@ -14,13 +14,17 @@
 
 namespace loam::billing {
 
-// One run of a task, measured.
+struct SliceHeld {
+  std::string device;
+  MilliDevice share;  // of it
+};
+
+// One lease of a task, measured.
 struct RunMeasure {
   TaskId task;
-  std::string name;    // runs of one name are one piece of work
-  std::string device;  // it ran on, or those
-  MilliDevice share;   // of it, its slice
-  Instant submitted;
+  std::string name;               // runs of one name are one piece of work
+  std::vector<SliceHeld> slices;  // what it asked and used is spread over them by their shares
+  Instant submitted;              // since when it waited
   Instant from;
   Instant to;
   MilliCe asked;
@@ -32,10 +36,22 @@ struct RunMeasure {
   std::int64_t output = 0;  // thousandths of whatever the work makes; 0: not told
 };
 
+// What was used of `ce`: the part of the devices' time that was measured, over the part that was
+// promised, of `measured` by the share of all slices together. At most all. Requires a time and a
+// share above zero.
+MilliCe used_of(MilliCe ce, MilliDevice share, Duration measured, Duration device_time);
+// What would do for work of which no run used more: a fifth more, at least 1 CE.
+MilliCe would_do(MilliCe used_most);
+
+// A device that was in service over [from, to).
 struct DeviceCapacity {
   std::string device;
   MilliCe ce;
+  Instant from;
+  Instant to;
 };
+// All of it that lies in the period, in milli-CE × ms.
+Int128 capacity_in(const std::vector<DeviceCapacity>& devices, const Period& period);
 
 struct DeviceEfficiency {
   std::string device;
@@ -86,8 +102,8 @@ struct EfficiencyReport {
   BasisPoints used;  // of all capacity
 };
 
-// Runs are cut to the period. Requires runs whose end is not before their start, money of one
-// currency.
+// Runs and devices are cut to the period; of those devices that were in service in it. Requires
+// runs whose end is not before their start, slices of more than nothing, money of one currency.
 EfficiencyReport efficiency(const std::vector<RunMeasure>& runs,
                             const std::vector<DeviceCapacity>& devices, const Period& period);
 // The report's proposals for the next run of each work: what a scheduler may take as a hint.

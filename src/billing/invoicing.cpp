@@ -1,7 +1,6 @@
 #include "billing/invoicing.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 #include "base/assert.hpp"
 #include "billing/apportion.hpp"
@@ -21,24 +20,20 @@ void add_taxed(MonthCharges& open, Money net, const std::vector<Tax>& taxes) {
   open.tax = open.tax.is_zero() ? tax : open.tax + tax;
 }
 
-InvoiceLine& line_in(MonthCharges& month, const LineKey& key, Currency currency) {
-  const auto [found, fresh] = month.lines.try_emplace(key);
-  InvoiceLine& line = found->second;
-  if (fresh) {
-    line.key = key;
-    line.list = line.net = line.payable = Money::zero(currency);
-  }
-  return line;
-}
-
-void add_to(InvoiceLine& sum, const InvoiceLine& line) {
-  sum.milli_ce_ms += line.milli_ce_ms;
-  sum.tasks += line.tasks;
-  sum.list += line.list;
-  sum.net += line.net;
+void add_to(MonthCharges& month, const LineKey& key, const OpenLine& sum) {
+  const auto [found, fresh] = month.lines.try_emplace(key, sum);
+  if (!fresh) found->second += sum;
 }
 
 }  // namespace
+
+OpenLine& OpenLine::operator+=(const OpenLine& other) {
+  milli_ce_ms += other.milli_ce_ms;
+  tasks += other.tasks;
+  list += other.list;
+  net += other.net;
+  return *this;
+}
 
 MonthCharges& OpenCharges::month(Instant end) {
   const bool late = follows_invoice && end <= from;
@@ -48,10 +43,7 @@ MonthCharges& OpenCharges::month(Instant end) {
 void OpenCharges::add(const AdjustmentLine& adjustment, const std::vector<Tax>& taxes, Instant at) {
   if (empty() && from == Instant{}) from = at;
   MonthCharges& of = month(adjustment.month_end);
-  InvoiceLine& line = line_in(of, adjustment.key, adjustment.net.currency());
-  line.milli_ce_ms += adjustment.milli_ce_ms;
-  line.list += adjustment.list;
-  line.net += adjustment.net;
+  add_to(of, adjustment.key, {adjustment.milli_ce_ms, 0, adjustment.list, adjustment.net});
   add_taxed(of, adjustment.net, taxes);
 }
 
@@ -69,11 +61,8 @@ void OpenCharges::add(const Attribution& who, const UsageRecord& record,
   key.unit_price = record.unit_price;
   if (empty() && from == Instant{}) from = record.from;
   MonthCharges& of = month(record.month_end);
-  InvoiceLine& line = line_in(of, key, record.net.currency());
-  if (record.tasks == 0) line.milli_ce_ms += record.billable_ce.value * record.billed.ms;
-  line.tasks += record.tasks;
-  line.list += record.list;
-  line.net += record.net;
+  const std::int64_t quantity = record.tasks == 0 ? record.billable_ce.value * record.billed.ms : 0;
+  add_to(of, key, {quantity, record.tasks, record.list, record.net});
   add_taxed(of, record.net, taxes);
 }
 
@@ -129,19 +118,24 @@ void add_up(Invoice& invoice, const Taxed& taxed, Rounding rounding) {
   }
 }
 
-// Lines of several months under one key are one line.
-void join_alike(std::vector<InvoiceLine>& lines) {
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const InvoiceLine& a, const InvoiceLine& b) { return a.key < b.key; });
-  std::vector<InvoiceLine> joined;
-  for (InvoiceLine& line : lines) {
-    if (!joined.empty() && joined.back().key == line.key) {
-      add_to(joined.back(), line);
-    } else {
-      joined.push_back(std::move(line));
+using Lines = std::map<LineKey, OpenLine>;
+
+// One line a key, in the order of keys; lines of several months under one key are one line.
+std::vector<InvoiceLine> lines_of(const std::vector<const Lines*>& months) {
+  Lines joined;
+  for (std::size_t i = 1; i < months.size(); ++i) {
+    if (i == 1) joined = *months.front();
+    for (const auto& [key, sum] : *months[i]) {
+      const auto [found, fresh] = joined.try_emplace(key, sum);
+      if (!fresh) found->second += sum;
     }
   }
-  lines = std::move(joined);
+  const Lines& all = months.size() == 1 ? *months.front() : joined;
+  std::vector<InvoiceLine> lines;
+  lines.reserve(all.size());
+  for (const auto& [key, sum] : all)
+    lines.push_back({key, sum.milli_ce_ms, sum.tasks, sum.list, sum.net, {}});
+  return lines;
 }
 
 }  // namespace
@@ -158,18 +152,17 @@ Invoice close(const OpenCharges& open, InvoiceId id, TenantId tenant, Currency c
   invoice.months_to = period.months_to;
   Taxed taxed;
   Money charged = open.tax_to(period.months_to, currency);
+  std::vector<const Lines*> months;
   const auto end = open.months.upper_bound(period.months_to);
   for (auto at = open.months.begin(); at != end; ++at) {
-    for (const auto& [key, line] : at->second.lines) {
-      invoice.lines.push_back(line);
-      charged += line.net;
-    }
+    months.push_back(&at->second.lines);
+    for (const auto& [key, sum] : at->second.lines) charged += sum.net;
     for (const auto& [tax, base] : at->second.taxed) {
       const auto [sum, fresh] = taxed.try_emplace(tax, base);
       if (!fresh) sum->second += base;
     }
   }
-  if (end != std::next(open.months.begin())) join_alike(invoice.lines);
+  invoice.lines = lines_of(months);
   add_up(invoice, taxed, Rounding::half_even);
   if (invoice.total - charged > spare) add_up(invoice, taxed, Rounding::down);
   // Taxes were taken record by record, rounded at the last decimal: they may be that much less.

@@ -11,9 +11,19 @@
 
 namespace loam::billing {
 
+// What one line of an invoice to come adds up so far.
+struct OpenLine {
+  std::int64_t milli_ce_ms = 0;  // as in InvoiceLine
+  std::int64_t tasks = 0;
+  Money list;
+  Money net;
+
+  OpenLine& operator+=(const OpenLine& other);
+};
+
 // What was charged of one month.
 struct MonthCharges {
-  std::map<LineKey, InvoiceLine> lines;
+  std::map<LineKey, OpenLine> lines;
   // Σ net that each tax applies to.
   std::map<std::pair<std::string, std::int64_t>, Money> taxed;
   Money tax;  // taken so far, each charge's rounded at the last decimal; zero: of any currency

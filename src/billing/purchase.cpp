@@ -5,13 +5,11 @@
 #include <set>
 
 #include "base/assert.hpp"
-#include "billing/exact.hpp"
 
 namespace loam::billing {
 namespace {
 
 constexpr std::int64_t whole_bp = 10'000;
-constexpr Int128 milli_ce_ms_per_ce_hour = static_cast<Int128>(1000) * 3'600'000;
 
 }  // namespace
 
@@ -114,27 +112,6 @@ Coverage cover(const std::vector<Usage>& usages, const CapacityRight& right) {
     if (valid) add_unused(coverage.unused, period, left);
   }
   return coverage;
-}
-
-ReservationCost reservation_cost(const Coverage& coverage, Money price_per_ce_hour,
-                                 BasisPoints unused) {
-  ExactSum used_sum, unused_sum;
-  for (const CoveredPiece& piece : coverage.pieces) {
-    used_sum.add(price_per_ce_hour.units(), piece.covered.value,
-                 (piece.period.to - piece.period.from).ms);
-  }
-  for (const UnusedPiece& piece : coverage.unused) {
-    unused_sum.add(price_per_ce_hour.units(), piece.ce.value,
-                   static_cast<Int128>((piece.period.to - piece.period.from).ms) * unused.value);
-  }
-  const Currency currency = price_per_ce_hour.currency();
-  return {Money(used_sum.rounded(milli_ce_ms_per_ce_hour), currency),
-          Money(unused_sum.rounded(milli_ce_ms_per_ce_hour * whole_bp), currency)};
-}
-
-SpendCover cover_spend(Money committed, Money charges) {
-  const Money used = std::min(committed, charges);
-  return {used, committed - used, charges - used};
 }
 
 PurchaseModel hybrid_model(GroupRole role, MilliCe needs, SpotMarket market, Money spot,

@@ -70,23 +70,6 @@ struct Coverage {
 // and rest to all usage. O((n + pieces) log n).
 Coverage cover(const std::vector<Usage>& usages, const CapacityRight& right);
 
-// What a reservation costs: used time at its price, unused time at `unused` of it.
-struct ReservationCost {
-  Money used;
-  Money unused;
-};
-ReservationCost reservation_cost(const Coverage& coverage, Money price_per_ce_hour,
-                                 BasisPoints unused);
-
-// A commitment of money per hour: what of an hour's charges it covers, what of it stays unused,
-// what is charged on demand.
-struct SpendCover {
-  Money used;
-  Money unused;
-  Money rest;
-};
-SpendCover cover_spend(Money committed, Money charges);
-
 // --- Hybrid
 // ---------------------------------------------------------------------------------------
 

@@ -401,16 +401,6 @@ Result<void> Rater::take_back(const Usage& usage, std::vector<Charge>& charges,
   return {};
 }
 
-Result<std::vector<Charge>> Rater::rate_all(std::vector<Usage> usages) const {
-  std::sort(usages.begin(), usages.end(), [](const Usage& a, const Usage& b) {
-    return std::tie(a.from, a.id) < std::tie(b.from, b.id);
-  });
-  std::vector<Charge> charges;
-  TierCounters counters;
-  for (const Usage& usage : usages) LOAM_CHECK(rate(usage, charges, &counters));
-  return charges;
-}
-
 Amount total_of(const std::vector<Charge>& charges, Currency currency) {
   Amount total{Money::zero(currency), Money::zero(currency)};
   for (const Charge& charge : charges) {

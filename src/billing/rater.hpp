@@ -121,10 +121,6 @@ class Rater {
   Result<void> take_back(const Usage& usage, std::vector<Charge>& charges, TierCounters* counters,
                          Carry& carry) const;
 
-  // Whole periods, of one tenant: sorted by time and id first, so that neither the order nor the
-  // duplication of records changes anything. Requires each id once.
-  Result<std::vector<Charge>> rate_all(std::vector<Usage> usages) const;
-
  private:
   struct Piece;
   struct Pieces;

@@ -25,11 +25,4 @@ void add_tiered(ExactSum& sum, const std::vector<Tier>& tiers, TierMode mode, In
   }
 }
 
-Money tiered_cost(const std::vector<Tier>& tiers, TierMode mode, std::int64_t thousandths) {
-  LOAM_ASSERT(!tiers.empty());
-  ExactSum sum;
-  add_tiered(sum, tiers, mode, thousandths, 1000, 1);
-  return Money(sum.rounded(1000), tiers.front().price.currency());
-}
-
 }  // namespace loam::billing

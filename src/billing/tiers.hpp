@@ -16,7 +16,4 @@ namespace loam::billing {
 void add_tiered(ExactSum& sum, const std::vector<Tier>& tiers, TierMode mode, Int128 quantity,
                 Int128 per_unit, Int128 weight);
 
-// The cost of `thousandths` of a unit, rounded once.
-Money tiered_cost(const std::vector<Tier>& tiers, TierMode mode, std::int64_t thousandths);
-
 }  // namespace loam::billing

@@ -42,14 +42,13 @@ struct Budget {
   BasisPoints limit_at{10'000};
   BasisPoints approve_at{12'000};
   RunningPolicy running = RunningPolicy::let_run;
-  bool hard = true;                              // denies where what was spent cannot be known
   Duration approval_wait = Duration::hours(24);  // after which an unanswered request expires
   std::vector<std::string> channels;             // webhook addresses and commands, for the sender
 
   friend bool operator==(const Budget&, const Budget&) = default;
 };
 BOOST_DESCRIBE_STRUCT(Budget, (),
-                      (name, scope, monthly, zone, remind_at, limit_at, approve_at, running, hard,
+                      (name, scope, monthly, zone, remind_at, limit_at, approve_at, running,
                        approval_wait, channels))
 
 // reminder: remind_at passed. limited: limit_at passed, no new tasks. stop_running: and by policy

@@ -172,12 +172,14 @@ struct ReportEnded {
   ServiceReport services;
 };
 
-// What a running attempt held and moved since it began. Told again, or late, it changes nothing.
+// What a running attempt held, moved and used of its devices since it began. Told again, it changes
+// nothing.
 struct ReportServices {
   LeaseId lease;
   Epoch epoch;
   Instant at;
   ServiceReport services;
+  std::optional<Duration> device_time{};  // none: nobody measures it
 };
 
 // In [from, to) a lease got `delivered` of a device where it was promised `promised`.

@@ -100,7 +100,7 @@ struct NodeMarked {
 BOOST_DESCRIBE_STRUCT(NodeMarked, (), (node, until, reason))
 
 struct SchedulingSet {
-  LOAM_EVENT("scheduling_set", 2)
+  LOAM_EVENT("scheduling_set", 3)
   SchedulingSettings settings;
 };
 BOOST_DESCRIBE_STRUCT(SchedulingSet, (), (settings))
@@ -112,7 +112,7 @@ struct TransactionPosted {
 BOOST_DESCRIBE_STRUCT(TransactionPosted, (), (transaction))
 
 struct TaskAccepted {
-  LOAM_EVENT("task_accepted", 5)
+  LOAM_EVENT("task_accepted", 6)
   TaskId task;
   TenantId tenant;
   std::shared_ptr<const TaskSpec> spec;  // as in Task; never null
@@ -157,6 +157,17 @@ struct PromiseDropped {
 };
 BOOST_DESCRIBE_STRUCT(PromiseDropped, (), (task))
 
+// A running task makes room for `asker`, which is promised a start next: it is asked to stop, and
+// goes on at this place, which nobody else takes.
+struct MoveBegun {
+  LOAM_EVENT("move_begun", 1)
+  TaskId task;
+  TaskId asker;
+  std::vector<PromisedMember> members;  // by rank
+  Duration lost;                        // of its work, at most
+};
+BOOST_DESCRIBE_STRUCT(MoveBegun, (), (task, asker, members, lost))
+
 struct AttemptStarted {
   LOAM_EVENT("attempt_started", 1)
   LeaseId lease;
@@ -193,8 +204,8 @@ BOOST_DESCRIBE_STRUCT(LeaseEnded, (), (lease, ended_at, device_time, memory_peak
 
 // Back in the queue.
 // unable: its node could not start it; tried again later. segment: a piece of it is done. resold:
-// it goes on by another purchase model.
-BOOST_DEFINE_ENUM_CLASS(RequeueCause, resumed, lost, preempted, unable, segment, resold)
+// it goes on by another purchase model. moved: it goes on at the place that it was to have.
+BOOST_DEFINE_ENUM_CLASS(RequeueCause, resumed, lost, preempted, unable, segment, resold, moved)
 struct TaskRequeued {
   LOAM_EVENT("task_requeued", 2)
   TaskId task;
@@ -258,7 +269,7 @@ BOOST_DESCRIBE_STRUCT(HoldsReviewed, (), (currency, through))
 
 // A new budget, or other terms for one.
 struct BudgetSet {
-  LOAM_EVENT("budget_set", 2)
+  LOAM_EVENT("budget_set", 3)
   Budget budget;
   Money spent;  // of the present month, before it was made
 };
@@ -420,7 +431,7 @@ BOOST_DESCRIBE_STRUCT(TokensUsed, (), (source, sequence, use, charged, earned))
 // What a task held and moved in [from, to) was counted, and charged where its card sells it. With a
 // lease: of that attempt; without: of the storage that is kept while the task does not run.
 struct ServicesUsed {
-  LOAM_EVENT("services_used", 2)
+  LOAM_EVENT("services_used", 3)
   TenantId tenant;
   TaskId task;
   LeaseId lease;
@@ -429,8 +440,12 @@ struct ServicesUsed {
   ServiceUse use;
   Mebibytes kept;
   std::vector<AdjustmentLine> lines;
+  // Of the lease from its start up to `to`, measured by the guard; none: not told. Reports only.
+  std::optional<Duration> device_time{};
+  Mebibytes backed_up{};
 };
-BOOST_DESCRIBE_STRUCT(ServicesUsed, (), (tenant, task, lease, from, to, use, kept, lines))
+BOOST_DESCRIBE_STRUCT(ServicesUsed, (),
+                      (tenant, task, lease, from, to, use, kept, lines, device_time, backed_up))
 
 // A write with an idempotency key took effect: the same key again gives the same answer.
 struct RequestRecorded {
@@ -513,7 +528,7 @@ using AnyEvent =
                  NodeMarked, CommitmentBought, CommitmentCharged, CommitmentEnded, UseCovered,
                  ShortfallCredited, TokensUsed, LostWorkCredited, TaskLate, SellerSet, ServicesUsed,
                  ReservationMade, ReservationMoved, ReservationCharged, ReservationEnded,
-                 ReservationHeld, SpotPlanned, SpotSighted, DeadlineNoticed>;
+                 ReservationHeld, SpotPlanned, SpotSighted, DeadlineNoticed, MoveBegun>;
 
 // A type of its own for two reasons: a symbol that names the variant names its forty types too, and
 // every translation unit would make its own copies and moves of all of them. These are made once.

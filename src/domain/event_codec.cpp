@@ -280,6 +280,12 @@ void lift_from_2(bj::object& event, const CommitmentBought*) {
 void lift_from_2(bj::object& event, const CommitmentCharged*) {
   lift_lease_of_one(event);
 }
+// What a running lease used of its device was told at its end alone, and tasks had no backups.
+void lift_from_2(bj::object& event, const ServicesUsed*) {
+  event.emplace("device_time", nullptr);
+  event.emplace("backed_up", 0);
+  if (bj::object* use = object_in(event, "use")) use->emplace("backup_mib_ms", 0);
+}
 void lift_from_2(bj::object& event, const UseCovered*) {
   lift_lines(event, "lines", lift_lease);
 }
@@ -303,6 +309,17 @@ void lift_from_2(bj::object& event, const RateCardPublished*) {
   bj::object* card = object_in(event, "card");
   bj::object* terms = card == nullptr ? nullptr : object_in(*card, "terms");
   if (terms != nullptr) terms->emplace("tokens", bj::array{});
+}
+// Budgets said whether they deny where what was spent cannot be known; it always is.
+void lift_from_2(bj::object& event, const BudgetSet*) {
+  if (bj::object* budget = object_in(event, "budget")) budget->erase("hard");
+}
+// Tasks waited for ever, and nobody was moved.
+void lift_from_2(bj::object& event, const SchedulingSet*) {
+  bj::object* settings = object_in(event, "settings");
+  if (settings == nullptr) return;
+  settings->emplace("hold_expires", nullptr);
+  settings->emplace("defrag", json::write(DefragSettings{}));
 }
 // What an invoice rounded was booked nowhere.
 void lift_from_2(bj::object& event, const InvoiceIssued*) {
@@ -371,6 +388,18 @@ void lift_from_4(bj::object& event, const InvoiceIssued*) {
   invoice->emplace("due_at", nullptr);
 }
 
+// Likewise for what version 5 did not have: tasks waited for ever, took the compute that they
+// stated, and had no backups.
+template <class T>
+void lift_from_5(bj::object&, const T*) {}
+
+void lift_from_5(bj::object& event, const TaskAccepted*) {
+  bj::object* spec = object_in(event, "spec");
+  if (spec == nullptr) return;
+  for (const char* none : {"wait_at_most", "auto_ce"}) spec->emplace(none, nullptr);
+  spec->emplace("backups", 0);
+}
+
 template <class T>
 Result<T> read_event(const EncodedEvent& encoded) {
   LOAM_TRY(document, json::parse_document(encoded.payload));
@@ -380,6 +409,7 @@ Result<T> read_event(const EncodedEvent& encoded) {
     if (encoded.version < 3 && T::version >= 3) lift_from_2(document.get_object(), type);
     if (encoded.version < 4 && T::version >= 4) lift_from_3(document.get_object(), type);
     if (encoded.version < 5 && T::version >= 5) lift_from_4(document.get_object(), type);
+    if (encoded.version < 6 && T::version >= 6) lift_from_5(document.get_object(), type);
   }
   return json::from_value<T>(document, json::Missing::is_error, ErrorKind::corrupt);
 }

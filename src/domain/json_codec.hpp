@@ -4,6 +4,7 @@
 // Heavy to compile: include it in .cpp files only. Pure.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <boost/describe/bases.hpp>
 #include <boost/describe/enum_from_string.hpp>
@@ -13,14 +14,18 @@
 // house-allow heavy: this is the one codec, included in .cpp files only
 #include <boost/json.hpp>
 #include <boost/mp11.hpp>
+#include <charconv>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/money.hpp"
+#include "base/money_text.hpp"
 #include "base/quantity.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
@@ -354,11 +359,115 @@ bool read(const bj::value& json, std::map<std::string, T>& out, Reader& reader) 
   return true;
 }
 
+// ---- as text ----------------------------------------------------------------------------------
+// What serializing write(value) gives, byte for byte, without its document in memory: that of a
+// long invoice is many times its text.
+
+template <class T>
+inline constexpr bool is_list = false;
+template <class T>
+inline constexpr bool is_list<std::vector<T>> = true;
+template <class T, std::size_t count>
+inline constexpr bool is_list<std::array<T, count>> = true;
+template <class T>
+inline constexpr bool is_box = false;  // that holds a value or, some of them, none
+template <class T>
+inline constexpr bool is_box<std::optional<T>> = true;
+template <class T>
+inline constexpr bool is_box<std::shared_ptr<const T>> = true;
+template <class T>
+inline constexpr bool is_table = false;
+template <class T>
+inline constexpr bool is_table<std::map<std::string, T>> = true;
+
+inline void append_quoted(std::string& out, std::string_view text) {
+  const bool plain = std::none_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\' || c == 0x7f;
+  });
+  if (plain) {
+    out += '"';
+    out += text;
+    out += '"';
+  } else {
+    out += bj::serialize(bj::string_view(text.data(), text.size()));
+  }
+}
+
+template <class T>
+void append(std::string& out, const T& value);
+
+template <class T>
+void append_members(std::string& out, const T& value) {
+  out += '{';
+  std::size_t skip = 1;  // the comma before the first
+  boost::mp11::mp_for_each<MembersOf<T>>([&](auto member) {
+    static const std::string head = std::string(",\"") + member.name + "\":";
+    out.append(head, std::exchange(skip, 0), std::string::npos);
+    append(out, value.*member.pointer);
+  });
+  out += '}';
+}
+
+template <class T>
+void append(std::string& out, const T& value) {
+  if constexpr (DescribedStruct<T>) {
+    append_members(out, value);
+  } else if constexpr (is_list<T>) {
+    char before = '[';
+    const std::size_t begin = out.size();
+    for (const auto& element : value) {
+      // A long list is about as long as its first element says: growing would take twice the
+      // memory.
+      if (before == ',' && &element == &value[1] && value.size() > 1000)
+        out.reserve(begin + (out.size() - begin) * value.size() * 9 / 8);
+      out += std::exchange(before, ',');
+      append(out, element);
+    }
+    out += before == '[' ? "[]" : "]";
+  } else if constexpr (is_table<T>) {
+    char before = '{';
+    for (const auto& [key, element] : value) {
+      out += std::exchange(before, ',');
+      append_quoted(out, key);
+      out += ':';
+      append(out, element);
+    }
+    out += before == '{' ? "{}" : "}";
+  } else if constexpr (is_box<T>) {
+    if (value) {
+      append(out, *value);
+    } else {
+      out += "null";
+    }
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    append_quoted(out, value);
+  } else if constexpr (std::is_same_v<T, Money>) {
+    out += '"';
+    append_display_text(out, value, 0);
+    out += ' ';
+    out += value.currency().code();
+    out += '"';
+  } else if constexpr (DescribedEnum<T>) {
+    append_quoted(out, boost::describe::enum_to_string(value, "?"));
+  } else {
+    const bj::value leaf = write(value);
+    if (leaf.is_int64()) {
+      char digits[20];
+      const auto end = std::to_chars(digits, digits + sizeof digits, leaf.get_int64());
+      out.append(digits, end.ptr);
+    } else {
+      out += bj::serialize(leaf);
+    }
+  }
+}
+
 // ---- whole documents --------------------------------------------------------------------------
 
 template <class T>
 std::string to_document(const T& value) {
-  return bj::serialize(write(value));
+  std::string text;
+  append(text, value);
+  return text;
 }
 
 // Parses JSON text; the error names the place.

@@ -64,31 +64,36 @@ BOOST_DESCRIBE_STRUCT(Transaction, (), (id, kind, tenant, task, reverses, note, 
 // for what was promised and not delivered; fee: of a commitment; covered: use that a commitment
 // covers, given back at the price at which it was charged; …_tokens: of a model, by kind (prompt:
 // not cached ones); token_income: what others were charged for tokens of one's own model; storage:
-// held, by a GiB-hour; network: moved, by a GiB; unused: of a reservation.
+// held, by a GiB-hour; network: moved, by a GiB; unused: of a reservation; backup: as storage.
 BOOST_DEFINE_ENUM_CLASS(InvoiceLineKind, usage, correction, credit, fee, covered, prompt_tokens,
-                        cached_tokens, generated_tokens, token_income, storage, network, unused)
+                        cached_tokens, generated_tokens, token_income, storage, network, unused,
+                        backup)
 
 // Whether a line's quantity is tokens, and its unit price that of a million.
 constexpr bool counts_tokens(InvoiceLineKind kind) {
   return kind >= InvoiceLineKind::prompt_tokens && kind <= InvoiceLineKind::token_income;
 }
-// Whether it is MiB × ms, or bytes.
+// Whether it is MiB × ms.
+constexpr bool counts_held(InvoiceLineKind kind) {
+  return kind == InvoiceLineKind::storage || kind == InvoiceLineKind::backup;
+}
+// Whether it is that, or bytes.
 constexpr bool counts_service(InvoiceLineKind kind) {
-  return kind == InvoiceLineKind::storage || kind == InvoiceLineKind::network;
+  return counts_held(kind) || kind == InvoiceLineKind::network;
 }
 
 // What one invoice line adds up: everything charged under one attribution at one price.
 struct LineKey {
   InvoiceLineKind kind = InvoiceLineKind::usage;
+  PurchaseModel purchase_model = PurchaseModel::on_demand;
+  Tariff tariff = Tariff::flat;
+  bool per_task = false;  // the unit price is a task's, not a CE-hour's
   std::string project;
   std::string environment;
   std::string model;
-  PurchaseModel purchase_model = PurchaseModel::on_demand;
-  Tariff tariff = Tariff::flat;
-  std::string window;     // of time_of_day
-  bool per_task = false;  // the unit price is a task's, not a CE-hour's
-  Money unit_price;
   std::string model_version;
+  std::string window;  // of time_of_day
+  Money unit_price;
 
   friend std::strong_ordering operator<=>(const LineKey& a, const LineKey& b) {
     const auto rest = [](const LineKey& k) {

@@ -65,4 +65,12 @@ BOOST_DESCRIBE_STRUCT(UsageRecord, (),
                        tariff, window, billed, tasks, tier_month, unit_price, list, net,
                        list_residue, net_residue, month_end))
 
+// What is known of a usage record besides: for reports, never for its charge.
+struct UsageFacts {
+  Isolation isolation = Isolation::software;  // that its lease was given
+  // What of its time was measured, and how long its devices were busy in that, added up.
+  Duration measured{};
+  Duration device_time{};
+};
+
 }  // namespace loam

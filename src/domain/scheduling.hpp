@@ -85,16 +85,30 @@ struct ShareWeight {
 };
 BOOST_DESCRIBE_STRUCT(ShareWeight, (), (tenant, project, weight))
 
+// Running tasks that are moved so that one of a higher level can start.
+struct DefragSettings {
+  std::int64_t moves_per_hour = 0;                 // 0: nobody is moved
+  std::int64_t moves_at_once = 2;                  // for one start
+  Duration lost_work_max = Duration::minutes(10);  // of one task, by one move
+
+  friend bool operator==(const DefragSettings&, const DefragSettings&) = default;
+};
+BOOST_DESCRIBE_STRUCT(DefragSettings, (), (moves_per_hour, moves_at_once, lost_work_max))
+
 struct SchedulingSettings {
   std::vector<QueueSettings> queues{{}};  // the first one is where tasks go that name none
   std::vector<ServiceClass> classes{{}};
   std::vector<ShareWeight> weights;
   Duration share_half_life = Duration::hours(1);
   std::string placement = "packing_value";  // on which device a task goes; see docs/operating.md
+  // How long tasks wait to run for the first time, money set aside, that say nothing of it
+  // themselves. Nothing: for ever.
+  std::optional<Duration> hold_expires{};
+  DefragSettings defrag;
 
   friend bool operator==(const SchedulingSettings&, const SchedulingSettings&) = default;
 };
 BOOST_DESCRIBE_STRUCT(SchedulingSettings, (),
-                      (queues, classes, weights, share_half_life, placement))
+                      (queues, classes, weights, share_half_life, placement, hold_expires, defrag))
 
 }  // namespace loam

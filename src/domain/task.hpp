@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/money.hpp"
 #include "base/quantity.hpp"
+#include "base/result.hpp"
 #include "base/time.hpp"
 #include "domain/device.hpp"
 #include "domain/ids.hpp"
@@ -75,6 +77,24 @@ struct Attribution {
 };
 BOOST_DESCRIBE_STRUCT(Attribution, (), (project, environment, model, tags, model_version))
 
+// Compute that is taken from what earlier runs of the task's name used: the request's `ce` is what
+// was taken.
+struct AutoCe {
+  MilliCe most;           // as stated
+  std::int64_t runs = 0;  // that were looked at; 0: none was measured, and the most is taken
+  MilliCe used;           // by any of them, at most
+
+  friend bool operator==(const AutoCe&, const AutoCe&) = default;
+};
+BOOST_DESCRIBE_STRUCT(AutoCe, (), (most, runs, used))
+
+// "40", or "auto:40" for what earlier runs used and 40 CE at most. Positive, as parse_ce() has it.
+struct AskedCe {
+  MilliCe ce;
+  std::optional<AutoCe> auto_ce;
+};
+Result<AskedCe> parse_asked_ce(std::string_view text);
+
 struct TaskSpec {
   std::string name;
   std::vector<std::string> command;
@@ -104,6 +124,11 @@ struct TaskSpec {
   GroupRole role = GroupRole::auxiliary;   // what a hybrid task is to its group
   std::string group;                       // whose cost is shown together; empty: none
   ReservationId reservation;               // on whose capacity it runs; none: the pool's
+  // How long it waits to run for the first time; then it has expired. Nothing: as the pool says.
+  std::optional<Duration> wait_at_most{};
+  std::optional<AutoCe> auto_ce{};  // nothing: the request's CE are what its tenant stated
+  // So many of the checkpoints that it went on from are kept as copies that it cannot write to.
+  std::int64_t backups = 0;
 
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
@@ -111,19 +136,19 @@ BOOST_DESCRIBE_STRUCT(TaskSpec, (),
                       (name, command, image, working_directory, mounts, environment, secrets, ports,
                        deadline, spot_policy, changeover, recurrence, segments, gang, request,
                        attribution, purchase_model, tariff, service_class, queue, limit, grace,
-                       restarts_max, role, group, reservation))
+                       restarts_max, role, group, reservation, wait_at_most, auto_ce, backups))
 
 BOOST_DEFINE_ENUM_CLASS(TaskState, waiting, starting, running, stopping, paused, finished)
 // How a finished task ended.
-// unable: no node was able to start it.
+// unable: no node was able to start it. expired: it waited as long as it would.
 BOOST_DEFINE_ENUM_CLASS(TaskOutcome, none, succeeded, failed, stopped, limit_reached, refused,
-                        device_lost, unable)
+                        device_lost, unable, expired)
 
 // Why the engine asked an attempt to stop. gang: another member of its gang ended badly. segment: a
 // piece of it is done; it goes on from its checkpoint. resold: it goes on from there, bought on
-// demand instead of as spot, or the other way.
+// demand instead of as spot, or the other way. moved: it goes on from there at another place.
 BOOST_DEFINE_ENUM_CLASS(StopReason, none, by_tenant, paused, limit, device_lost, funds, preempted,
-                        gang, budget, segment, resold)
+                        gang, budget, segment, resold, moved)
 
 // How an attempt ended, and what it had been asked before.
 struct AttemptVerdict {
@@ -159,12 +184,13 @@ struct Task {
   Money charged;                      // so far
   std::int64_t late_steps = 0;        // taken, since it waits longer than its class promises
   Mebibytes kept;                     // of its storage, while it does not run
+  Mebibytes backed_up;                // copies of its checkpoints, always
   Instant kept_from = Instant::never();  // not rated yet from then on; never while it runs
   Instant not_before;                    // as it was accepted
 };
 BOOST_DESCRIBE_STRUCT(Task, (),
                       (id, tenant, spec, state, submitted_at, leases, epoch, members_up, run_time,
                        attempt_time, round_run, verdict, losses, preempted_at, failures, held,
-                       charged, late_steps, kept, kept_from, not_before))
+                       charged, late_steps, kept, backed_up, kept_from, not_before))
 
 }  // namespace loam

@@ -19,6 +19,11 @@ void apply_to_budgets(State& state, const BudgetSet& event, Instant at) {
     if (budget.scope.covers(task.tenant, task.spec->attribution) && !task.held.is_zero())
       state.budgets.set_aside(id.text(), task.tenant, task.spec->attribution, task.held, at);
   }
+  for (const auto& [id, book] : state.reservations) {
+    const Reservation& of = book.reservation;
+    if (budget.scope.covers(of.tenant, of.order.attribution) && !of.held.is_zero())
+      state.budgets.set_aside(id.text(), of.tenant, of.order.attribution, of.held, at);
+  }
 }
 
 void apply_to_budgets(State& state, const BudgetRemoved& event, Instant) {
@@ -36,7 +41,7 @@ void apply_to_budgets(State& state, const BudgetNoticed& event, Instant) {
   if (!denied_before) return;
   for (const std::string& key : state.budgets.ending_keys(notice.budget)) {
     const auto id = TaskId::parse(key);
-    LOAM_ASSERT(id.has_value());
+    if (!id) continue;  // a reservation is charged to its end
     const Task& task = state.tasks.at(*id);
     if (!task.leases.empty() && task.state != TaskState::stopping &&
         state.budgets.ends(task.tenant, task.spec->attribution, notice.at))

@@ -4,6 +4,8 @@
 #include "base/assert.hpp"
 #include "billing/accounts.hpp"
 #include "engine/decisions.hpp"
+#include "engine/expiry.hpp"
+#include "engine/moves.hpp"
 #include "engine/queries.hpp"
 #include "engine/reservation_terms.hpp"
 #include "engine/service_books.hpp"
@@ -53,7 +55,7 @@ AttemptStarted started_event(const Lease& lease, const Task& task, Instant start
 
 constexpr const char* limit_words = "reached its time limit";
 
-AttemptVerdict verdict_on(const Lease& lease, const Ending& ending) {
+AttemptVerdict verdict_on(const State& state, const Lease& lease, const Ending& ending) {
   // What ended before its segment did was not ended by that, though it was told later.
   const bool by_itself = lease.stopping == StopReason::segment && ending.ended_at < lease.stop_at;
   const StopReason stopping = by_itself ? StopReason::none : lease.stopping;
@@ -74,6 +76,8 @@ AttemptVerdict verdict_on(const Lease& lease, const Ending& ending) {
       return verdict(TaskOutcome::stopped, "the wallet was used up");
     case StopReason::preempted:
       return verdict(TaskOutcome::stopped, "preempted");
+    case StopReason::moved:
+      return verdict(TaskOutcome::stopped, move_words(state, lease.task));
     case StopReason::segment:
       return verdict(TaskOutcome::stopped, "a segment of it is done");
     case StopReason::resold:
@@ -106,6 +110,7 @@ constexpr std::int64_t failures_max = 12;
 // Why a task comes back after an end of this kind; nothing: it does not.
 std::optional<RequeueCause> comes_back(const Task& task, const AttemptVerdict& verdict) {
   if (verdict.stopping == StopReason::preempted) return RequeueCause::preempted;
+  if (verdict.stopping == StopReason::moved) return RequeueCause::moved;
   if (verdict.stopping == StopReason::segment) return RequeueCause::segment;
   if (verdict.stopping == StopReason::resold) return RequeueCause::resold;
   if (verdict.stopping != StopReason::none) return std::nullopt;
@@ -117,9 +122,9 @@ std::optional<RequeueCause> comes_back(const Task& task, const AttemptVerdict& v
 }
 
 // What becomes of a task whose last live attempt has ended: `run_time` is that of all its rounds,
-// `held` what is still set aside.
+// `held` what is still set aside, `use` what the attempt used of its compute.
 void settle_task(Draft& draft, const Task& task, AttemptVerdict verdict, Duration run_time,
-                 Money held) {
+                 Money held, const std::optional<RunUse>& use) {
   // With its limit used up a task has no run time left to come back for.
   const bool used_up = run_time >= task.spec->limit;
   const std::optional<RequeueCause> cause = comes_back(task, verdict);
@@ -146,7 +151,7 @@ void settle_task(Draft& draft, const Task& task, AttemptVerdict verdict, Duratio
   }
   const bool by_itself =
       verdict.outcome != TaskOutcome::stopped && verdict.outcome != TaskOutcome::refused;
-  if (const std::string none = by_itself ? accept_next(draft, task, held) : ""; !none.empty())
+  if (const std::string none = by_itself ? accept_next(draft, task, held, use) : ""; !none.empty())
     verdict.reason += (verdict.reason.empty() ? "recurs no more: " : "; recurs no more: ") + none;
   draft.add(TaskFinished{task.id, verdict.outcome, verdict.exit_code, std::move(verdict.reason)});
 }
@@ -283,19 +288,23 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
     // A report may come after its time was rated: then the rating goes back.
     ended_at = std::max(ended_at, lease.started_at);
     meter(draft, lease, held, ended_at);
-    settle_services(draft, lease, lease.started_at, ending.services, ended_at);
-    const bool displaced = lease.stopping == StopReason::preempted;
+    // What it used of its devices is told by its end itself.
+    settle_services(draft, lease, lease.started_at, ending.services, std::nullopt, ended_at);
+    const bool displaced =
+        lease.stopping == StopReason::preempted || lease.stopping == StopReason::moved;
     if (displaced && lease.purchase_model == PurchaseModel::spot) {
       give_back_interrupted(draft, lease, held);
     } else if (displaced) {
       credit_lost_work(draft, lease, LostWorkCause::displaced);
     }
   }
-  const AttemptVerdict verdict = verdict_on(lease, ending);
+  const AttemptVerdict verdict = verdict_on(state, lease, ending);
   if (lease.started() && ends_by_loss(task, verdict))
     credit_lost_work(draft, lease, LostWorkCause::device_lost);
-  draft.add(LeaseEnded{lease.id, ended_at, ending.device_time, ending.memory_peak, verdict,
-                       ending.output});
+  const LeaseEnded end{lease.id,           ended_at, ending.device_time,
+                       ending.memory_peak, verdict,  ending.output};
+  const std::optional<RunUse> use = use_of(task, lease, end);
+  draft.add(end);
   if (verdict.outcome == TaskOutcome::unable) mark_node(draft, lease, verdict.reason);
 
   const bool failed = verdict.outcome != TaskOutcome::succeeded;
@@ -311,7 +320,7 @@ void end_lease(Draft& draft, const Lease& ended, const Ending& ending) {
   const bool first_to_fail = task.verdict.outcome == TaskOutcome::none;
   settle_task(draft, task, first_to_fail ? verdict : task.verdict,
               task.run_time + std::max(task.round_run, ran),
-              paid_by_reservation(state, task) ? task.held : held);
+              paid_by_reservation(state, task) ? task.held : held, use);
 }
 
 Decision decide_on(const State& state, Instant now, const ReportStarted& asked) {
@@ -327,9 +336,31 @@ Decision decide_on(const State& state, Instant now, const ReportStarted& asked) 
   return draft.done();
 }
 
+namespace {
+
+// What no attempt can have done. Both its times are by one stopwatch; against the daemon's clock,
+// which steps, they may lie anywhere, and are moved into the lease by end_lease().
+std::optional<Reject> fault_of(const ReportEnded& asked) {
+  if (asked.started_at != Instant::never() && asked.ended_at < asked.started_at) {
+    return Reject{RejectCode::invalid_argument,
+                  "the attempt of " + asked.lease.text() + " ended at " + to_text(asked.ended_at) +
+                      ", before its start at " + to_text(asked.started_at),
+                  "report both by the clock that timed it"};
+  }
+  if (asked.memory_peak.value < 0) {
+    return Reject{RejectCode::invalid_argument,
+                  std::to_string(asked.memory_peak.value) + " MiB of memory are below zero",
+                  "report what was counted, 0 or more"};
+  }
+  return fault_in_counts(asked.services, asked.device_time);
+}
+
+}  // namespace
+
 Decision decide_on(const State& state, Instant now, const ReportEnded& asked) {
   const Lease* lease = fenced(state, asked.lease, asked.epoch);
   if (lease == nullptr) return stale(asked.lease);
+  if (auto reject = fault_of(asked)) return Draft::rejected(std::move(*reject));
   Draft draft(state, now);
   draft.subject(lease->task.text());
   end_lease(draft, *lease,
@@ -371,9 +402,10 @@ Decision decide_on(const State& state, Instant now, const TimePassed&) {
   if (!state.marked.empty() && state.marked.begin()->first <= now)
     draft.add(NodeMarked{state.marked.begin()->second, Instant{}, "tried again"});
   if (state.timers.empty() || state.timers.begin()->first > now) {
-    if (draft.empty() && !follow_spot(draft) && !tell_late(draft) && !settle_reservations(draft) &&
-        !settle_commitments(draft) && !close_month(draft) && !settle_kept_hours(draft) &&
-        !review_holds(draft) && !move_spot(draft) && !tell_budget(draft))
+    if (draft.empty() && !expire_waiting(draft) && !follow_spot(draft) && !tell_late(draft) &&
+        !settle_reservations(draft) && !settle_commitments(draft) && !close_month(draft) &&
+        !settle_kept_hours(draft) && !review_holds(draft) && !move_spot(draft) &&
+        !tell_budget(draft))
       end_by_budget(draft);
     return draft.done();
   }

@@ -173,12 +173,6 @@ Decision decide_on(const State& state, Instant now, const PublishRateCard& asked
                             to_text(card.ce_per_gibibyte) + " CE per GiB is out of range",
                             "use zero or more"});
   }
-  // A rate that nothing is metered for would promise a charge that never comes.
-  if (card.terms.services.backup) {
-    return Draft::rejected({RejectCode::unsupported_field,
-                            "the rate of backup cannot be charged: tenants have no backups here",
-                            "leave it out of [services]"});
-  }
   const auto& versions = state.rates.of(card.currency);
   if (card.effective_from < now ||
       (!versions.empty() && card.effective_from <= versions.back()->card().effective_from)) {

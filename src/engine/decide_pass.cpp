@@ -17,7 +17,8 @@ namespace {
 // Bounds of one pass, so that the command stays below 2 ms on a big pool; what they leave out has
 // its turn in the passes that follow.
 schedule::Scheduler::PassLimits limits_of(const SchedulePass& asked,
-                                          const std::set<TaskId>& left_out) {
+                                          const std::set<TaskId>& left_out,
+                                          const std::set<TaskId>& nobody_moves_for) {
   schedule::Scheduler::PassLimits limits;
   limits.actions_max = 16;
   limits.reasons = false;
@@ -26,7 +27,11 @@ schedule::Scheduler::PassLimits limits_of(const SchedulePass& asked,
   limits.ends_max = 256;
   limits.victims_max = 512;
   limits.victim_tries_max = 64;
+  limits.move_askers_max = 8;
+  limits.movers_max = 512;
+  limits.move_tries_max = 128;
   limits.left_out = &left_out;
+  limits.nobody_moves_for = &nobody_moves_for;
   for (const PassMark& mark : asked.beyond) {
     limits.beyond[mark.queue] = {static_cast<schedule::Tier>(mark.tier), mark.key, mark.second_key,
                                  mark.arrival, mark.task};
@@ -74,14 +79,8 @@ class Carrier {
     if (preempt.task.valid() && !could_start(state.tasks.at(preempt.task), preempt.place))
       return false;
     Duration longest;
-    for (const TaskId id : preempt.victims) {
-      const Task& victim = state.tasks.at(id);
-      longest = std::max(longest, grace_of(victim, StopReason::preempted));
-      for (const LeaseId lease : victim.leases) {
-        if (state.leases.at(lease).stopping == StopReason::none)
-          draft_.add(StopRequested{lease, StopReason::preempted});
-      }
-    }
+    for (const TaskId id : preempt.victims)
+      longest = std::max(longest, ask_to_leave(state.tasks.at(id), StopReason::preempted));
     if (!preempt.task.valid()) return true;
     const Task& task = state.tasks.at(preempt.task);
     return promise(task, draft_.now() + longest, preempt.place, true);
@@ -92,9 +91,34 @@ class Carrier {
     return promise(task, promised.at, promised.place, false);
   }
 
-  bool operator()(const schedule::Defrag&) { return false; }
+  bool operator()(const schedule::Defrag& defrag) {
+    const State& state = draft_.state();
+    if (!could_start(state.tasks.at(defrag.task), defrag.place)) return false;
+    // Nobody is moved who could not go on. It costs what it cost: on the same type of device.
+    for (const schedule::Move& move : defrag.moves) {
+      const Task& task = state.tasks.at(move.task);
+      if (!on_one_node_each(move.to) ||
+          state.budgets.holds_back(task.tenant, task.spec->attribution, draft_.now()))
+        return false;
+    }
+    Duration longest;
+    for (const schedule::Move& move : defrag.moves) {
+      draft_.add(MoveBegun{move.task, defrag.task, members_of(move.to), move.lost});
+      longest = std::max(longest, ask_to_leave(state.tasks.at(move.task), StopReason::moved));
+    }
+    return promise(state.tasks.at(defrag.task), draft_.now() + longest, defrag.place, true);
+  }
 
  private:
+  // Gives how long it may take.
+  Duration ask_to_leave(const Task& task, StopReason reason) {
+    for (const LeaseId lease : task.leases) {
+      if (draft_.state().leases.at(lease).stopping == StopReason::none)
+        draft_.add(StopRequested{lease, reason});
+    }
+    return grace_of(task, reason);
+  }
+
   bool promise(const Task& task, Instant at, const schedule::Place& place, bool leaving) {
     if (!on_one_node_each(place)) return false;
     draft_.add(TaskPromised{task.id, at, leaving, members_of(place)});
@@ -156,7 +180,7 @@ class Carrier {
     if (task.spec->purchase_model != PurchaseModel::hybrid) return false;
     const auto& plans = draft_.state().scheduler.plans();
     const auto plan = plans.find(task.id);
-    return plan != plans.end() && plan->second.leaving;
+    return plan != plans.end() && plan->second.leaving && !plan->second.moved_for.valid();
   }
 
   bool grant(const Task& task, schedule::Place places) {
@@ -217,8 +241,10 @@ Decision decide_on(const State& state, Instant now, const SchedulePass& asked) {
   if (scheduler.waiting() == 0 && scheduler.reservations().empty()) return draft.done();
   const schedule::PoolRoom room(state.pool, state.kinds);
   std::set<TaskId> left_out;
-  while (left_out.size() < left_out_max) {
-    const schedule::Pass pass = scheduler.pass(now, room, limits_of(asked, left_out));
+  std::set<TaskId> nobody_moves_for;
+  while (left_out.size() + nobody_moves_for.size() < left_out_max) {
+    const schedule::Pass pass =
+        scheduler.pass(now, room, limits_of(asked, left_out, nobody_moves_for));
     for (const TaskId task : pass.dropped) draft.add(PromiseDropped{task});
     Carrier carry_out(draft, room);
     bool all = true;
@@ -226,6 +252,10 @@ Decision decide_on(const State& state, Instant now, const SchedulePass& asked) {
       all = std::visit([&](const auto& one) { return carry_out(one); }, action);
       if (all) continue;
       const TaskId task = task_of(action);
+      if (std::holds_alternative<schedule::Defrag>(action)) {  // it waits on, as promised
+        nobody_moves_for.insert(task);
+        break;
+      }
       left_out.insert(task);
       // What is cleared or kept for one that cannot have it is for others again.
       if (scheduler.plans().count(task) != 0) draft.add(PromiseDropped{task});

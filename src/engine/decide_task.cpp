@@ -29,13 +29,13 @@ void hold(Draft& draft, const Task& task, Money amount) {
       billing::hold(TransactionId{draft.next().transaction++}, task.tenant, task.id, amount)});
 }
 
-void release(Draft& draft, const Task& task) {
+}  // namespace
+
+void release_hold(Draft& draft, const Task& task) {
   if (task.held.is_zero()) return;
   draft.add(TransactionPosted{billing::release(TransactionId{draft.next().transaction++},
                                                task.tenant, task.id, task.held)});
 }
-
-}  // namespace
 
 void stop_members(Draft& draft, const Task& task, StopReason reason) {
   for (const LeaseId id : task.leases) {
@@ -53,9 +53,12 @@ Decision decide_on(const State& state, Instant now, const SubmitTask& asked) {
   const Tenant& tenant = state.tenant(asked.tenant);
   if (auto reject = validate_reservation(state, now, tenant, *asked.spec))
     return Draft::rejected(std::move(*reject));
-  const HoldAnswer needed = hold_for(state, now, tenant, *asked.spec, Duration{0});
+  std::shared_ptr<const TaskSpec> spec = asked.spec;
+  if (spec->auto_ce)
+    spec = std::make_shared<const TaskSpec>(with_ce(state, tenant.id, *asked.spec));
+  const HoldAnswer needed = hold_for(state, now, tenant, *spec, Duration{0});
   if (needed.reject) return Draft::rejected(*needed.reject);
-  const StartAnswer start = start_of(state, now, tenant, *asked.spec);
+  const StartAnswer start = start_of(state, now, tenant, *spec);
   if (start.reject) return Draft::rejected(*start.reject);
   if (tenant.spec.quota.queued && tenant.tasks_waiting >= *tenant.spec.quota.queued) {
     return Draft::rejected({RejectCode::quota_exceeded,
@@ -69,9 +72,9 @@ Decision decide_on(const State& state, Instant now, const SubmitTask& asked) {
   Task task;
   task.id = TaskId{draft.next().task++};
   task.tenant = tenant.id;
-  draft.add(TaskAccepted{task.id, tenant.id, asked.spec, start.not_before});
-  if (runs_by_plan(*asked.spec)) {
-    SpotPlanned planned = plan_spot(state, now, tenant, *asked.spec).plan;
+  draft.add(TaskAccepted{task.id, tenant.id, spec, start.not_before});
+  if (runs_by_plan(*spec)) {
+    SpotPlanned planned = plan_spot(state, now, tenant, *spec).plan;
     planned.task = task.id;
     draft.add(planned);
   }
@@ -89,7 +92,7 @@ Decision decide_on(const State& state, Instant now, const StopTask& asked) {
     stop_members(draft, *task, StopReason::by_tenant);
     return draft.done();
   }
-  release(draft, *task);
+  release_hold(draft, *task);
   settle_kept(draft, *task);
   draft.add(TaskFinished{
       task->id, TaskOutcome::stopped, 0,
@@ -104,7 +107,7 @@ Decision decide_on(const State& state, Instant now, const PauseTask& asked) {
   draft.subject(task->id.text());
   switch (task->state) {
     case TaskState::waiting:
-      release(draft, *task);
+      release_hold(draft, *task);
       draft.add(TaskPaused{task->id});
       return draft.done();
     case TaskState::starting:

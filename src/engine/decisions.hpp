@@ -97,6 +97,9 @@ Money meter(Draft& draft, Lease& lease, Money& held, Instant to);
 // rated to its end.
 void credit_lost_work(Draft& draft, const Lease& lease, LostWorkCause cause);
 
+// What is set aside for a task is free again; nothing where nothing is.
+void release_hold(Draft& draft, const Task& task);
+
 // Asks every live attempt that was not asked for this reason already.
 void stop_members(Draft& draft, const Task& task, StopReason reason);
 

@@ -6,6 +6,8 @@
 #include "billing/calendar.hpp"
 #include "engine/adjustment_books.hpp"
 #include "engine/budget_books.hpp"
+#include "engine/expiry.hpp"
+#include "engine/moves.hpp"
 #include "engine/scheduling.hpp"
 #include "engine/service_books.hpp"
 #include "engine/token_books.hpp"
@@ -86,6 +88,7 @@ void leave_scheduler(State& state, const Task& task, Instant now, bool completed
   if (task.state == TaskState::paused) return;
   if (task.state == TaskState::waiting) {
     forget_late(state, task.id);
+    forget_expiry(state, task.id);
     want_spot_no_more(state, task.id);
     --tenant_of(state, task.tenant).tasks_waiting;
   }
@@ -95,6 +98,7 @@ void leave_scheduler(State& state, const Task& task, Instant now, bool completed
 void begin_round(State& state, Task& task, Epoch epoch) {
   LOAM_ASSERT(task.state == TaskState::waiting && task.epoch < epoch);
   forget_late(state, task.id);
+  forget_expiry(state, task.id);
   want_spot_no_more(state, task.id);
   --tenant_of(state, task.tenant).tasks_waiting;
   task.state = TaskState::starting;
@@ -237,6 +241,7 @@ void apply(State& state, const Record& record, const SchedulingSet& event) {
     }
   }
   count_late(state);
+  count_expiries(state);
 }
 
 void apply(State& state, const Record&, const RateCardPublished& event) {
@@ -306,6 +311,7 @@ void apply(State& state, const Record& record, const TaskAccepted& event) {
   want_spot(state, task);
   note_late(state, task);
   note_reserved(state, state.tasks.emplace(event.task, std::move(task)).first->second);
+  note_expiry(state, state.tasks.at(event.task));
   state.next.task = event.task.value + 1;
 }
 
@@ -411,6 +417,8 @@ void apply(State& state, const Record&, const LeaseEnded& event) {
     --task.members_up;
   }
   if (event.verdict.outcome == TaskOutcome::unable) ++node_of(state, lease).failures;
+  if (const auto use = use_of(task, lease, event))
+    note_use(state.run_uses[task.tenant], task.spec->name, *use);
   const bool failed = event.verdict.outcome != TaskOutcome::succeeded;
   if (failed && task.verdict.outcome == TaskOutcome::none) task.verdict = event.verdict;
   std::erase(task.leases, event.lease);
@@ -439,6 +447,7 @@ void come_back(State& state, const Task& task, RequeueCause cause, Instant now) 
   const Duration had = task.run_time - (task.spec->limit - *standing.job.limit);
   const Duration kept = std::clamp(had, Duration{}, standing.served_at(now));
   if (cause == RequeueCause::preempted) return scheduler.is_preempted(task.id, now, kept);
+  if (cause == RequeueCause::moved) return scheduler.is_moved(task.id, now, kept);
   scheduler.comes_back(task.id, now, kept);
 }
 
@@ -460,6 +469,7 @@ void apply(State& state, const Record& record, const TaskRequeued& event) {
   come_back(state, task, event.cause, record.at);
   begin_keeping(state, task, record.at);
   note_late(state, task);
+  note_expiry(state, task);
 }
 
 void apply(State& state, const Record& record, const TaskLate& event) {

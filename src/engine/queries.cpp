@@ -173,6 +173,7 @@ void WaitReasons::look() {
   limits.ends_max = 256;
   limits.victims_max = 512;
   limits.victim_tries_max = 64;
+  limits.move_tries_max = 0;
   schedule::Pass pass = state_.scheduler.pass(state_.now, room, limits);
   for (auto& [line, wait] : pass.waits) waits_.emplace(line, std::move(wait));
 }
@@ -207,9 +208,11 @@ WaitReason why_waits(const State& state, const Task& task) {
 namespace {
 
 // Nobody knows before what a program will hold and move.
-std::string services_words(const ServiceRates& rates) {
+std::string services_words(const ServiceRates& rates, const TaskSpec& spec) {
   std::string words;
   if (rates.storage) words += "; storage " + to_text(*rates.storage) + " a GiB-hour held";
+  if (rates.backup && spec.backups > 0)
+    words += "; backup " + to_text(*rates.backup) + " a GiB-hour held";
   if (rates.network) words += "; network " + to_text(*rates.network) + " a GiB moved";
   return words.empty() ? words : words + ", on top";
 }
@@ -260,7 +263,7 @@ std::optional<Reject> put_price(const State& state, Instant now, Instant start,
   quote.best = priced->best;
   quote.worst = priced->worst;
   quote.tax_parts_per_million = billing::tax_rate(table.terms());
-  quote.rule = priced->rule + services_words(table.terms().services);
+  quote.rule = priced->rule + services_words(table.terms().services, spec);
   if (spec.purchase_model == PurchaseModel::hybrid) {
     const bool critical = spec.role == GroupRole::critical;
     const bool spot = request.terms.purchase_model == PurchaseModel::spot;
@@ -349,14 +352,17 @@ void put_start(const State& state, Instant now, Instant begins, const TaskSpec& 
 
 }  // namespace
 
-QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const TaskSpec& spec,
+QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const TaskSpec& asked,
                   std::optional<Duration> expected) {
   if (!tenant_id.valid() || tenant_id.value > state.tenants.size()) {
     return {{},
             Reject{RejectCode::no_such_tenant, "there is no " + tenant_id.text(),
                    "see the tenants with: loam tenant list"}};
   }
-  if (auto reject = validate(spec)) return {{}, reject};
+  if (auto reject = validate(asked)) return {{}, reject};
+  std::optional<TaskSpec> with_taken;
+  if (asked.auto_ce) with_taken = with_ce(state, tenant_id, asked);
+  const TaskSpec& spec = with_taken ? *with_taken : asked;
   if (auto reject = validate_queue(state, spec)) return {{}, reject};
   const Tenant& tenant = state.tenant(tenant_id);
   if (auto reject = validate_reservation(state, now, tenant, spec)) return {{}, std::move(reject)};
@@ -400,6 +406,7 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
   quote.purchase_model = spec.purchase_model;
   quote.tariff = spec.tariff;
   quote.service_class = spec.service_class;
+  if (spec.auto_ce) quote.takes = words_of(*spec.auto_ce, *spec.request.ce);
   put_start(state, now, begins, spec, wanted, now_at ? slice : fits.front().needs,
             now_at.has_value(), tenant, quote);
   return {quote, {}};
@@ -407,17 +414,23 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
 
 LiveCost live_cost(const State& state, Instant now, const Task& task) {
   LiveCost cost{task.attempt_time, task.charged};
-  const billing::Payer payer = payer_of(state.tenant(task.tenant));
   for (const LeaseId id : task.leases) {
     const Lease& lease = state.leases.at(id);
-    if (!lease.started()) continue;
-    cost.run_time += now - lease.started_at;
-    for (const UsageRecord& record :
-         billing::rate_until(lease, billing::terms_of(*task.spec, lease), payer, state.rates,
-                             state.tiers_of(task.tenant), now))
-      cost.net += record.net;
+    if (lease.started()) cost.run_time += now - lease.started_at;
+    cost.net += unrated(state, now, lease);
   }
   return cost;
+}
+
+Money unrated(const State& state, Instant now, const Lease& lease) {
+  Money net = Money::zero(lease.rated_net.currency());
+  if (!lease.started()) return net;
+  const Task& task = state.tasks.at(lease.task);
+  for (const UsageRecord& record : billing::rate_until(
+           lease, billing::terms_of(*task.spec, lease), payer_of(state.tenant(task.tenant)),
+           state.rates, state.tiers_of(task.tenant), now))
+    net += record.net;
+  return net;
 }
 
 }  // namespace loam::engine

@@ -46,13 +46,14 @@ struct Quote {
   Tariff tariff = Tariff::flat;
   std::string service_class;
   Isolation isolation = Isolation::software;
+  std::string takes;  // where earlier runs say how much compute: how much and why, in words
 };
 BOOST_DESCRIBE_STRUCT(Quote, (),
                       (device, device_type, devices, share, memory, ce, billable_ce,
                        ce_per_gibibyte, unit_price, per_task, discount, per_hour, expected, best,
                        worst, tax_parts_per_million, at_most, rule, expected_time, limit,
                        starts_now, waits_for, room_by, turns_at, purchase_model, tariff,
-                       service_class, isolation))
+                       service_class, isolation, takes))
 
 struct QuoteAnswer {
   std::optional<Quote> quote;
@@ -93,6 +94,11 @@ class WaitReasons {
 // Of one task alone. Requires a waiting task.
 WaitReason why_waits(const State& state, const Task& task);
 
+// When a waiting task expires should it not have started before: so long after it came, or was due,
+// as it says itself, or else as the pool does. Nothing is said of one that has run before, and by
+// the pool of one that a reservation pays for. never(): it waits on. O(log tasks).
+Instant expires_at(const State& state, TaskId task);
+
 // What a wait that is too long says, in words and as JSON: for people and channels.
 std::string words_of(const TaskLate& late);
 std::string to_json(const TaskLate& late, Instant at);
@@ -109,6 +115,8 @@ struct LiveCost {
   Money net;          // charged and running, until now
 };
 LiveCost live_cost(const State& state, Instant now, const Task& task);
+// What a lease has run since it was last rated comes to, net.
+Money unrated(const State& state, Instant now, const Lease& lease);
 
 // What a tenant can still commit: the wallet, and a postpaid tenant's credit limit with it.
 Money available(const State& state, TenantId tenant);

@@ -223,10 +223,7 @@ bool end_waiting(Draft& draft, const ReservationBook& book) {
   for (const TaskId id : book.tasks) {
     const Task& task = state.tasks.at(id);
     if (task.state != TaskState::waiting) continue;
-    if (!task.held.is_zero()) {
-      draft.add(TransactionPosted{billing::release(TransactionId{draft.next().transaction++},
-                                                   task.tenant, task.id, task.held)});
-    }
+    release_hold(draft, task);
     settle_kept(draft, task);
     draft.add(TaskFinished{task.id, TaskOutcome::stopped, 0,
                            "its reservation " + book.reservation.id.text() + " ended"});

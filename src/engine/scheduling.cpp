@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/assert.hpp"
+#include "engine/moves.hpp"
 #include "engine/reservations.hpp"
 
 namespace loam::engine {
@@ -313,9 +314,14 @@ std::optional<Reject> validate(const SchedulingSettings& settings) {
     return bad("a half-life of " + to_text(settings.share_half_life) + " is out of range",
                "use 1ms to " + to_text(setting_max));
   }
+  if (settings.hold_expires &&
+      (settings.hold_expires->ms <= 0 || *settings.hold_expires > setting_max)) {
+    return bad("holds that expire after " + to_text(*settings.hold_expires) + " are out of range",
+               "use 1ms to " + to_text(setting_max) + ", or leave it out: never");
+  }
   if (const auto policy = schedule::parse_placement_policy(settings.placement); !policy)
     return bad(policy.error().message, policy.error().next_step);
-  return std::nullopt;
+  return validate(settings.defrag);
 }
 
 std::optional<Reject> validate_queue(const State& state, const TaskSpec& spec) {
@@ -367,6 +373,7 @@ void apply_settings(State& state, const SchedulingSettings& settings) {
   }
   count_sharing(state);
   use_placement(state, settings.placement);
+  state.scheduler.set_defrag(rules_of(settings.defrag));
   state.scheduler.shares().set_half_life(settings.share_half_life);
   const auto weigh = [&](const ShareWeight& weight, double value) {
     const Tenant* tenant = state.find_tenant(weight.tenant);
@@ -507,6 +514,7 @@ schedule::Job job_of(const State& state, const Task& task, Instant arrival) {
   job.preemptible = spec.purchase_model == PurchaseModel::spot;
   if (job.preemptible) job.level -= schedule::spot_levels_below;
   job.reservation = spec.reservation;
+  job.stays = spec.deadline.has_value();
   job.until = reserved_until(state, spec);
   job.arrival = std::max(arrival, task.not_before);
   if (task.not_before > arrival) job.due = task.not_before;
@@ -578,18 +586,6 @@ std::vector<PromisedMember> members_of(const schedule::Place& place) {
 bool on_one_node_each(const schedule::Place& place) {
   return std::all_of(place.begin(), place.end(),
                      [](const schedule::UnitPlacement& unit) { return unit.hosts.size() == 1; });
-}
-
-void forget_promises_on(State& state, DeviceId device) {
-  std::vector<TaskId> off;
-  for (const auto& [task, plan] : state.scheduler.plans()) {
-    for (const schedule::UnitPlacement& unit : plan.promise.place) {
-      for (const schedule::Placement& slice : unit.slices) {
-        if (slice.device == device) off.push_back(task);
-      }
-    }
-  }
-  for (const TaskId task : off) state.scheduler.forget_promise(task);
 }
 
 }  // namespace loam::engine

@@ -73,9 +73,6 @@ void count_sharing(State& state);
 bool same_devices(const QueueSettings& a, const QueueSettings& b);
 const ServiceClass* class_named(const SchedulingSettings& settings, std::string_view name);
 
-// Promises that cannot be kept because the device takes no leases any more.
-void forget_promises_on(State& state, DeviceId device);
-
 // At most so many levels up and down.
 inline constexpr std::int64_t level_max = 1'000;
 

@@ -6,6 +6,7 @@
 #include "billing/accounts.hpp"
 #include "billing/attribution.hpp"
 #include "billing/rater.hpp"
+#include "billing/usage.hpp"
 #include "engine/adjustment_books.hpp"
 
 namespace loam::engine {
@@ -13,18 +14,6 @@ namespace {
 
 constexpr Duration kept_hour = Duration::hours(1);       // as the usage of runs is cut
 constexpr std::int64_t sum_max = std::int64_t{1} << 60;  // of one attempt: beyond any machine
-
-Reject bad(std::string message) {
-  return {RejectCode::invalid_argument, std::move(message), "report what was counted, 0 or more"};
-}
-
-std::optional<Reject> fault_of(const ServiceReport& report) {
-  for (const std::int64_t sum : {report.use.storage_mib_ms, report.use.received_bytes,
-                                 report.use.sent_bytes, report.kept.value}) {
-    if (sum < 0 || sum > sum_max) return bad(std::to_string(sum) + " is out of range");
-  }
-  return std::nullopt;
-}
 
 // The usage of a task's services as the rater takes it.
 billing::Usage usage_of(const ServicesUsed& event, const Task& task) {
@@ -36,16 +25,30 @@ billing::Usage usage_of(const ServicesUsed& event, const Task& task) {
   usage.from = usage.run_from = event.from;
   usage.to = event.to;
   usage.storage_mib_ms = event.use.storage_mib_ms;
+  usage.backup_mib_ms = event.use.backup_mib_ms;
   usage.network_bytes = event.use.received_bytes + event.use.sent_bytes;
   usage.who = task.spec->attribution;
   return usage;
 }
 
+InvoiceLineKind kind_of(billing::Meter meter) {
+  switch (meter) {
+    case billing::Meter::storage:
+      return InvoiceLineKind::storage;
+    case billing::Meter::backup:
+      return InvoiceLineKind::backup;
+    case billing::Meter::network:
+      return InvoiceLineKind::network;
+    case billing::Meter::compute:
+      break;
+  }
+  return InvoiceLineKind::usage;
+}
+
 AdjustmentLine line_of(const State& state, const billing::Charge& charge, const Task& task) {
   AdjustmentLine line;
-  const bool storage = charge.meter == billing::Meter::storage;
   line.key = billing::key_of(task.spec->attribution);
-  line.key.kind = storage ? InvoiceLineKind::storage : InvoiceLineKind::network;
+  line.key.kind = kind_of(charge.meter);
   line.key.unit_price = charge.unit_price;
   line.card = charge.card;
   line.milli_ce_ms = static_cast<std::int64_t>(charge.quantity);
@@ -78,12 +81,63 @@ Instant end_of_hour(Instant at) {
   return Instant{(at.ms / kept_hour.ms + 1) * kept_hour.ms};
 }
 
+// Whether some of it is more than what is known already.
+bool exceeds(const ServiceUse& told, const ServiceUse& known) {
+  return told.storage_mib_ms > known.storage_mib_ms || told.received_bytes > known.received_bytes ||
+         told.sent_bytes > known.sent_bytes;
+}
+
+// What a running attempt was reported to have used up to `to`, by the rules of every usage record;
+// and a time that was told of before has no other figures.
+std::optional<Reject> fault_of(const Lease& lease, const ReportServices& asked, Instant to) {
+  if (auto fault = fault_in_counts(asked.services, asked.device_time.value_or(Duration{})))
+    return fault;
+  billing::Usage usage;
+  usage.id = lease.id.text() + "/e" + std::to_string(lease.epoch.value);
+  usage.from = usage.run_from = lease.started_at;
+  usage.to = to;
+  usage.memory = asked.services.kept;
+  usage.storage_mib_ms = asked.services.use.storage_mib_ms;
+  usage.network_bytes = asked.services.use.received_bytes + asked.services.use.sent_bytes;
+  if (const auto good = billing::check(usage); !good) {
+    return Reject{RejectCode::invalid_argument, good.error().message, good.error().next_step};
+  }
+  const bool told = lease.services_until != Instant::never() && to <= lease.services_until;
+  if (told && exceeds(asked.services.use, lease.services)) {
+    return Reject{RejectCode::duplicate_report,
+                  "what " + lease.id.text() + " used up to " + to_text(to) +
+                      " overlaps what was reported up to " + to_text(lease.services_until),
+                  "report all that was counted, up to a later time"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Reject> fault_in_counts(const ServiceReport& report, Duration device_time) {
+  for (const std::int64_t sum :
+       {report.use.storage_mib_ms, report.use.received_bytes, report.use.sent_bytes,
+        report.kept.value, report.backed_up.value, device_time.ms}) {
+    if (sum >= 0 && sum <= sum_max) continue;
+    return Reject{RejectCode::invalid_argument, std::to_string(sum) + " is out of range",
+                  "report what was counted, 0 or more"};
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+std::int64_t held(Mebibytes size, Instant from, Instant to) {
+  return from < to ? size.value * (to - from).ms : 0;
+}
+
 }  // namespace
 
 void settle_services(Draft& draft, const Lease& lease, Instant started_at,
-                     const ServiceReport& report, Instant to) {
+                     const ServiceReport& report, std::optional<Duration> device_time, Instant to) {
   const Task& task = draft.state().tasks.at(lease.task);
-  if (report == ServiceReport{}) return;  // nobody counted
+  const bool counted = report != ServiceReport{};
+  if (!counted && !device_time && task.backed_up.value == 0) return;
   const ServiceUse& known = lease.services;
   ServicesUsed event;
   event.tenant = lease.tenant;
@@ -94,8 +148,14 @@ void settle_services(Draft& draft, const Lease& lease, Instant started_at,
   event.use = {std::max<std::int64_t>(0, report.use.storage_mib_ms - known.storage_mib_ms),
                std::max<std::int64_t>(0, report.use.received_bytes - known.received_bytes),
                std::max<std::int64_t>(0, report.use.sent_bytes - known.sent_bytes)};
-  event.kept = lease.rank == 0 ? report.kept : task.kept;  // one checkpoint of the whole gang
-  if (event.to <= event.from || (event.use.empty() && event.kept == task.kept)) return;
+  // One checkpoint of the whole gang.
+  event.kept = counted && lease.rank == 0 ? report.kept : task.kept;
+  event.backed_up = counted && lease.rank == 0 ? report.backed_up : task.backed_up;
+  if (lease.rank == 0) event.use.backup_mib_ms = held(event.backed_up, event.from, event.to);
+  event.device_time = device_time;
+  const bool nothing = event.use.empty() && event.kept == task.kept &&
+                       event.backed_up == task.backed_up && !device_time;
+  if (event.to <= event.from || nothing) return;
   record(draft, task, std::move(event));
 }
 
@@ -108,8 +168,10 @@ void settle_kept(Draft& draft, const Task& task, Instant to) {
   event.task = task.id;
   event.from = task.kept_from;
   event.to = to;
-  event.use.storage_mib_ms = task.kept.value * (event.to - event.from).ms;
+  event.use.storage_mib_ms = held(task.kept, event.from, event.to);
+  event.use.backup_mib_ms = held(task.backed_up, event.from, event.to);
   event.kept = task.kept;
+  event.backed_up = task.backed_up;
   record(draft, task, std::move(event));
 }
 
@@ -137,11 +199,16 @@ Decision decide_on(const State& state, Instant now, const ReportServices& asked)
     return Draft::rejected(
         {RejectCode::stale_epoch, "the lease " + asked.lease.text() + " is over", {}});
   }
-  if (auto reject = fault_of(asked.services)) return Draft::rejected(std::move(*reject));
+  if (!lease->started()) {
+    return Draft::rejected({RejectCode::wrong_state,
+                            "the lease " + lease->id.text() + " has not started",
+                            "report what it uses once it runs"});
+  }
+  const Instant to = std::min(asked.at, now);
+  if (auto reject = fault_of(*lease, asked, to)) return Draft::rejected(std::move(*reject));
   Draft draft(state, now);
   draft.subject(lease->task.text());
-  if (lease->started())
-    settle_services(draft, *lease, lease->started_at, asked.services, std::min(asked.at, now));
+  settle_services(draft, *lease, lease->started_at, asked.services, asked.device_time, to);
   return draft.done();
 }
 
@@ -152,8 +219,10 @@ void apply_to_books(State& state, const ServicesUsed& event, Instant at) {
     lease.services.storage_mib_ms += event.use.storage_mib_ms;
     lease.services.received_bytes += event.use.received_bytes;
     lease.services.sent_bytes += event.use.sent_bytes;
+    lease.services.backup_mib_ms += event.use.backup_mib_ms;
     lease.services_until = event.to;
     task.kept = event.kept;
+    task.backed_up = event.backed_up;
   } else {
     end_keeping(state, task);
     begin_keeping(state, task, event.to);
@@ -165,7 +234,7 @@ void apply_to_books(State& state, const ServicesUsed& event, Instant at) {
 }
 
 void begin_keeping(State& state, Task& task, Instant at) {
-  if (task.kept.value == 0 || task.kept_from != Instant::never()) return;
+  if ((task.kept + task.backed_up).value == 0 || task.kept_from != Instant::never()) return;
   task.kept_from = at;
   state.kept_hours.insert({end_of_hour(at), task.id});
 }

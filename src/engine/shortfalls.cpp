@@ -26,6 +26,11 @@ std::optional<Reject> fault_of(const Lease& lease, const ReportShortfall& asked)
     return bad("the lease " + lease.id.text() + " has no slice " + std::to_string(asked.slice),
                "slices are counted from 0");
   }
+  if (asked.from > asked.to) {
+    return bad("the shortfall from " + to_text(asked.from) + " ends at " + to_text(asked.to) +
+                   ", before it begins",
+               "turn it round");
+  }
   if (asked.delivered.value < 0 || asked.promised > whole || asked.delivered >= asked.promised) {
     return bad("a share of " + std::to_string(asked.delivered.value) + " basis points of " +
                    std::to_string(asked.promised.value) + " is no shortfall",

@@ -2,6 +2,7 @@
 
 #include "base/assert.hpp"
 #include "domain/json_codec.hpp"
+#include "engine/expiry.hpp"
 #include "engine/scheduling.hpp"
 #include "engine/service_books.hpp"
 
@@ -48,7 +49,10 @@ void save_money(const State& state, StateImage& image) {
     for (const auto& [end, month] : open.months) {
       MonthImage& of = charges.months.emplace_back();
       of.end = end;
-      for (const auto& [key, line] : month.lines) of.lines.push_back(line);
+      for (const auto& [key, sum] : month.lines) {
+        of.lines.push_back(
+            {key, sum.milli_ce_ms, sum.tasks, sum.list, sum.net, Money::zero(sum.net.currency())});
+      }
       for (const auto& [tax, base] : month.taxed) of.taxed.push_back({tax.first, tax.second, base});
       of.tax = month.tax;
     }
@@ -93,7 +97,9 @@ void restore_money(State& state, StateImage& image) {
     open.follows_invoice = charges.follows_invoice;
     for (MonthImage& of : charges.months) {
       billing::MonthCharges& month = open.months[of.end];
-      for (InvoiceLine& line : of.lines) month.lines.emplace(line.key, line);
+      for (InvoiceLine& line : of.lines)
+        month.lines.emplace(line.key,
+                            billing::OpenLine{line.milli_ce_ms, line.tasks, line.list, line.net});
       for (TaxedImage& tax : of.taxed)
         month.taxed.emplace(std::pair(std::move(tax.name), tax.parts_per_million), tax.base);
       month.tax = of.tax;
@@ -164,6 +170,9 @@ StateImage image_of(const State& state) {
         {key.first, key.second, request.fingerprint, request.subject, request.at});
   }
   for (const auto& [id, plan] : state.spot_plans) image.spot_plans.push_back(plan);
+  for (const auto& [tenant, uses] : state.run_uses) {
+    for (const auto& [name, runs] : uses) image.run_uses.push_back({tenant, name, runs});
+  }
   image.settings = state.settings;
   image.seller = state.seller;
   image.scheduler = state.scheduler.image();
@@ -226,7 +235,10 @@ State state_of(StateImage image) {
   index_reservations(state);
   for (const SpotPlan& plan : image.spot_plans) state.spot_plans.emplace(plan.task, plan);
   index_spot(state);
+  for (RunUsesImage& of : image.run_uses)
+    state.run_uses[of.tenant][std::move(of.name)] = std::move(of.runs);
   count_late(state);
+  count_expiries(state);
   for (RequestImage& request : image.requests) {
     const std::pair key{request.scope, request.key};
     state.requests_by_age.insert({request.at, key});

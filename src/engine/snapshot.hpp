@@ -115,6 +115,13 @@ struct MonthUseImage {
 };
 BOOST_DESCRIBE_STRUCT(MonthUseImage, (), (tenant, until, milli_ce_ms))
 
+struct RunUsesImage {
+  TenantId tenant;
+  std::string name;
+  std::vector<RunUse> runs;
+};
+BOOST_DESCRIBE_STRUCT(RunUsesImage, (), (tenant, name, runs))
+
 struct StateImage {
   std::int64_t sequence = 0;
   Instant now;
@@ -152,6 +159,7 @@ struct StateImage {
   Seller seller;
   std::vector<ReservationBookImage> reservations;
   std::vector<SpotPlan> spot_plans;
+  std::vector<RunUsesImage> run_uses;
 };
 BOOST_DESCRIBE_STRUCT(StateImage, (),
                       (sequence, now, next_task, next_lease, next_usage, next_transaction,
@@ -159,7 +167,7 @@ BOOST_DESCRIBE_STRUCT(StateImage, (),
                        devices, tenants, tasks, leases, rate_cards, balances, open_charges, tiers,
                        invoices, payments, spot, reviews, budgets, spent, commitments, ending,
                        spot_waiting, requests, settings, scheduler, token_sources, month_uses,
-                       seller, reservations, spot_plans))
+                       seller, reservations, spot_plans, run_uses))
 
 // O(size of the state); the pause of a snapshot.
 StateImage image_of(const State& state);
@@ -173,7 +181,7 @@ Result<void> check_card(const RateCard& card);
 Result<void> check_cards(const StateImage& image);
 
 // The text a snapshot is stored as; versioned like events.
-inline constexpr int snapshot_version = 9;
+inline constexpr int snapshot_version = 10;
 std::string encode(const StateImage& image);
 Result<StateImage> decode_image(std::string_view text, int version);
 

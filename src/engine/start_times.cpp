@@ -124,18 +124,22 @@ StartAnswer start_of(const State& state, Instant now, const Tenant& tenant, cons
   return {};
 }
 
-std::string accept_next(Draft& draft, const Task& ended, Money released) {
+std::string accept_next(Draft& draft, const Task& ended, Money released,
+                        const std::optional<RunUse>& use) {
   if (ended.spec->recurrence.empty()) return {};
   const State& state = draft.state();
   const Tenant& tenant = state.tenant(ended.tenant);
-  const StartAnswer start = next_due(draft.now(), *ended.spec);
-  const HoldAnswer needed = hold_for(state, draft.now(), tenant, *ended.spec, Duration{0});
+  std::shared_ptr<const TaskSpec> spec = ended.spec;
+  if (spec->auto_ce)
+    spec = std::make_shared<const TaskSpec>(with_ce(state, tenant.id, *ended.spec, use));
+  const StartAnswer start = next_due(draft.now(), *spec);
+  const HoldAnswer needed = hold_for(state, draft.now(), tenant, *spec, Duration{0});
   if (start.reject) return start.reject->message;
   if (needed.reject) return needed.reject->message;
   if (needed.amount > available(state, tenant.id) + released)
     return "the next run " + beyond_means_words(state, tenant, needed.amount);
   const TaskId next{draft.next().task++};
-  draft.add(TaskAccepted{next, tenant.id, ended.spec, start.not_before});
+  draft.add(TaskAccepted{next, tenant.id, spec, start.not_before});
   if (!needed.amount.is_zero()) {
     draft.add(TransactionPosted{
         billing::hold(TransactionId{draft.next().transaction++}, tenant.id, next, needed.amount)});

@@ -19,8 +19,9 @@ struct StartAnswer {
 // does not meet. Requires a valid spec that is for sale. O(price changes before the deadline²).
 StartAnswer start_of(const State& state, Instant now, const Tenant& tenant, const TaskSpec& spec);
 
-// Accepts the next run of a recurring task that has just ended by itself. Gives why there is none,
-// in words; empty: there is, or it does not recur.
-std::string accept_next(Draft& draft, const Task& ended, Money released);
+// Accepts the next run of a recurring task that has just ended by itself. `use`: what the run that
+// ends now used. Gives why there is none, in words; empty: there is, or it does not recur.
+std::string accept_next(Draft& draft, const Task& ended, Money released,
+                        const std::optional<RunUse>& use = std::nullopt);
 
 }  // namespace loam::engine

@@ -89,6 +89,7 @@ Instant next_due(const State& state, Instant now) {
   }
   due = std::min(due, kept_due(state));
   if (!state.late_due.empty()) due = std::min(due, state.late_due.begin()->first);
+  if (!state.expiries.empty()) due = std::min(due, state.expiries.begin()->first);
   if (!state.spot_dues.empty()) due = std::min(due, state.spot_dues.begin()->first);
   if (!state.commitment_dues.empty()) due = std::min(due, state.commitment_dues.begin()->first);
   if (!state.reservation_dues.empty()) due = std::min(due, state.reservation_dues.begin()->first);

@@ -17,6 +17,7 @@
 #include "engine/commitments.hpp"
 #include "engine/months.hpp"
 #include "engine/reservations.hpp"
+#include "engine/run_uses.hpp"
 #include "engine/spot_deadlines.hpp"
 #include "schedule/pool_room.hpp"
 #include "schedule/scheduler.hpp"
@@ -103,6 +104,7 @@ class State {
   std::map<ReservationId, ReservationBook> reservations;  // long after they ended, not for ever
   std::map<TaskId, SpotPlan> spot_plans;                  // of spot tasks with a deadline
   std::map<TenantId, MonthUse> month_uses;
+  std::map<TenantId, RunUses> run_uses;               // of tasks that take their compute from them
   std::map<std::string, std::int64_t> token_sources;  // the last sequence of each
   std::map<Currency, TaskId> reviews;  // holds to be reviewed, from after this task on
   std::map<std::pair<std::string, std::string>, RecordedRequest> requests;  // by scope and key
@@ -128,6 +130,9 @@ class State {
   // Waiting tasks whose class promises a wait, by when their next step is due.
   std::set<std::pair<Instant, TaskId>> late_due;
   std::map<TaskId, Instant> late_at;
+  // Waiting tasks that do not wait for ever, by when they have expired.
+  std::set<std::pair<Instant, TaskId>> expiries;
+  std::map<TaskId, Instant> expiry_of;
   std::set<std::pair<Instant, NodeId>> marked;      // nodes that get no leases until then
   std::set<std::pair<Instant, TaskId>> kept_hours;  // when the storage of one is charged next
   std::set<DeviceId> lost_in_use;                   // lost devices whose leases are not ended yet

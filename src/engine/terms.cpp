@@ -177,7 +177,8 @@ Duration longest_grace(const TaskSpec& spec) {
 }
 
 Duration grace_of(const Task& task, StopReason reason) {
-  return reason == StopReason::preempted ? longest_grace(*task.spec) : task.spec->grace;
+  const bool for_another = reason == StopReason::preempted || reason == StopReason::moved;
+  return for_another ? longest_grace(*task.spec) : task.spec->grace;
 }
 
 billing::Payer payer_of(const Tenant& tenant) {

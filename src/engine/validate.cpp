@@ -14,6 +14,7 @@ constexpr std::size_t map_entries_max = 1000;
 constexpr Duration limit_max = Duration::hours(24 * 366);
 constexpr Duration grace_max = Duration::hours(1);
 constexpr std::int64_t restarts_limit = 1000;
+constexpr std::int64_t backups_max = 100;
 constexpr std::int64_t devices_max = 1024;  // of one unit
 constexpr std::int64_t gang_max = 10'000;
 
@@ -102,6 +103,29 @@ std::optional<Reject> validate_request(const ResourceRequest& request) {
   }
   if (request.isolation == Isolation::hardware && request.share != whole_device) {
     return not_yet("isolation: hardware", "only a whole device is a hardware slice: add --share 1");
+  }
+  return std::nullopt;
+}
+
+// What would follow the compute is to be said where the compute is not.
+std::optional<Reject> validate_auto_ce(const TaskSpec& spec) {
+  if (!spec.auto_ce) return std::nullopt;
+  const MilliCe most = spec.auto_ce->most;
+  if (!spec.request.ce || *spec.request.ce > most) {
+    return bad("the compute asked for is not within its most, " + to_text(most) + " CE",
+               "ask for it as auto:" + to_text(most));
+  }
+  if (most.value <= 0 || most > milli_ce_max) {
+    return bad("a most of " + to_text(most) + " CE is out of range",
+               "use 0.001 to " + to_text(milli_ce_max));
+  }
+  if (spec.name.empty()) {
+    return bad("compute is taken from earlier runs of its name, and the task has none",
+               "name it with --name, or ask for CE as a number");
+  }
+  if (!spec.request.memory) {
+    return bad("a task that takes less compute would get less device memory with it",
+               "say how much it needs with --memory");
   }
   return std::nullopt;
 }
@@ -223,6 +247,7 @@ std::optional<Reject> validate(const TaskSpec& spec) {
   }
   if (auto reject = validate_command(spec)) return reject;
   if (auto reject = validate_request(spec.request)) return reject;
+  if (auto reject = validate_auto_ce(spec)) return reject;
   if (auto reject = validate_ports(spec.ports)) return reject;
   if (auto reject = validate_not_yet(spec)) return reject;
   if (auto reject = validate_attribution(spec.attribution)) return reject;
@@ -231,6 +256,10 @@ std::optional<Reject> validate(const TaskSpec& spec) {
   if (spec.limit.ms <= 0 || spec.limit > limit_max) {
     return bad("a time limit of " + to_text(spec.limit) + " is out of range",
                "use 1ms to " + to_text(limit_max));
+  }
+  if (spec.wait_at_most && (spec.wait_at_most->ms <= 0 || *spec.wait_at_most > limit_max)) {
+    return bad("a longest wait of " + to_text(*spec.wait_at_most) + " is out of range",
+               "use 1ms to " + to_text(limit_max) + ", or leave it out");
   }
   if (spec.gang < 1 || spec.gang > gang_max) {
     return bad("a gang of " + std::to_string(spec.gang) + " is out of range",
@@ -246,6 +275,13 @@ std::optional<Reject> validate(const TaskSpec& spec) {
         std::to_string(spec.segments) + " segments of " + to_text(spec.limit) + " are out of range",
         "use 1, or so many that each has " + to_text(segment_min) + " at least");
   }
+  if (spec.backups < 0 || spec.backups > backups_max) {
+    return bad(std::to_string(spec.backups) + " backups are out of range",
+               "use 0 to " + std::to_string(backups_max));
+  }
+  // Its members begin one by one, and the first to begin writes to what the next would copy.
+  if (spec.backups > 0 && spec.gang > 1)
+    return bad("the checkpoints of a gang have no backups", "leave the backups out");
   if (spec.grace.ms < 0 || spec.grace > grace_max) {
     return bad("a grace period of " + to_text(spec.grace) + " is out of range",
                "use at most " + to_text(grace_max));

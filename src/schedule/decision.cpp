@@ -24,6 +24,8 @@ const char* name_of(WaitCode code) noexcept {
       return "not_due";
     case WaitCode::victims_leaving:
       return "victims_leaving";
+    case WaitCode::moving:
+      return "moving";
     case WaitCode::no_reservation:
       return "no_reservation";
     case WaitCode::never_fits:
@@ -63,6 +65,9 @@ std::string to_text(const Wait& wait) {
       return "it is to start at " + to_text(wait.at);
     case WaitCode::victims_leaving:
       return "its place is being cleared";
+    case WaitCode::moving:
+      return "moved to make room for " + wait.other.text() +
+             "; it goes on once its new place is cleared";
     case WaitCode::no_reservation:
       return "its reservation " + wait.reservation.text() + " has not begun, is over, or is full";
     case WaitCode::never_fits:

@@ -40,6 +40,7 @@ struct Move {
   TaskId task;
   Place from;
   Place to;
+  Duration lost;  // of its work, at most
 };
 struct Defrag {
   TaskId task;
@@ -60,6 +61,7 @@ enum class WaitCode : std::uint8_t {
   backing_off,          // its last start failed; tried again at `at`
   not_due,              // it is to start at `at`, and not before
   victims_leaving,      // its place is being cleared
+  moving,               // it makes room for `other`, and its new place is being cleared
   no_reservation,       // the reservation it runs on has not begun, has ended, or is full
   never_fits,           // no device in the pool could hold it
   funds,                // its tenant cannot pay for it now

@@ -18,6 +18,12 @@ constexpr Duration learn_every = Duration::seconds(300);
 // The more tasks there are to learn from, the less one more changes: 10 ms of waiting for each.
 constexpr std::int64_t learn_pause_per_task_ms = 10;
 
+// Moves are counted over so long.
+constexpr Duration moves_window = Duration::hours(1);
+// Where tasks may be moved it is looked again so often: others are protected no more, or the count
+// of moves has fallen.
+constexpr Duration moves_look_again = Duration::minutes(1);
+
 bool learns(const Discipline& discipline) {
   return discipline.order == Order::blind || discipline.order == Order::semi_blind;
 }
@@ -246,6 +252,7 @@ void Scheduler::stop_running(Standing& standing, Instant now, Duration served) {
   standing.owed = Duration{};
   standing.stopping = false;
   standing.place.clear();
+  moves_.erase(standing.job.id);
   quotas_.release(standing.job.tenant, standing.job.takes, standing.job.limit);
   shares_.release(standing.job.tenant, standing.job.project, standing.job.takes, now);
 }
@@ -264,6 +271,39 @@ void Scheduler::is_preempted(TaskId task, Instant now, std::optional<Duration> k
   standing.failures = 0;
   ++learned_[standing.job.queue].preemptions;
   enqueue(standing);
+}
+
+void Scheduler::is_moving(TaskId task, Instant now, TaskId asker, Place to) {
+  LOAM_ASSERT(standings_.at(task).running() && !standings_.at(asker).running());
+  std::erase_if(moved_, [&](const auto& move) { return move.first <= now - moves_window; });
+  moved_.emplace_back(now, task);
+  moves_[task] = {asker, std::move(to)};
+}
+
+void Scheduler::is_moved(TaskId task, Instant now, std::optional<Duration> kept) {
+  Standing& standing = standings_.at(task);
+  const Duration served = standing.served_at(now);
+  LOAM_ASSERT(!kept || (kept->ms >= 0 && *kept <= served));
+  auto move = moves_.extract(task);
+  stop_running(standing, now, kept.value_or(served));
+  if (!move.empty()) {
+    Moving& to = move.mapped();
+    plans_[task] = {Promise{task, now, std::move(to.to)}, true, to.asker};
+  }
+  enqueue(standing);
+}
+
+std::int64_t Scheduler::moves_left(Instant now) const {
+  const auto counted = std::count_if(moved_.begin(), moved_.end(), [&](const auto& move) {
+    return move.first > now - moves_window;
+  });
+  return std::max<std::int64_t>(0, defrag_.moves_per_hour - counted);
+}
+
+bool Scheduler::was_moved(TaskId task, Instant now) const {
+  return std::any_of(moved_.begin(), moved_.end(), [&](const auto& move) {
+    return move.second == task && move.first > now - moves_window;
+  });
 }
 
 void Scheduler::comes_back(TaskId task, Instant now, Duration kept) {
@@ -309,7 +349,7 @@ void Scheduler::is_promised(TaskId task, Instant, Promise promise, bool leaving)
   Standing& standing = standings_.at(task);
   LOAM_ASSERT(!standing.running());
   dequeue(standing);
-  plans_[task] = {std::move(promise), leaving};
+  plans_[task] = {std::move(promise), leaving, {}};
   enqueue(standing);
 }
 
@@ -333,13 +373,16 @@ SchedulerImage Scheduler::image() const {
   std::sort(image.standings.begin(), image.standings.end(),
             [](const Standing& a, const Standing& b) { return a.job.id < b.job.id; });
   for (const auto& [task, plan] : plans_)
-    image.plans.push_back({task, plan.promise.at, plan.promise.place, plan.leaving});
+    image.plans.push_back(
+        {task, plan.promise.at, plan.promise.place, plan.leaving, plan.moved_for});
   for (const Learned& learned : learned_) {
     image.learned.push_back({learned.lengths.lengths_image(), learned.lengths.ratios_image(),
                              learned.learned_at, learned.stale, learned.arrivals,
                              learned.preemptions});
   }
   image.usages = shares_.image();
+  for (const auto& [task, move] : moves_) image.moves.push_back({task, move.asker, move.to});
+  for (const auto& [at, task] : moved_) image.moved.push_back({at, task});
   return image;
 }
 
@@ -356,7 +399,10 @@ void Scheduler::restore(SchedulerImage image) {
   }
   for (const UsageImage& usage : image.usages) shares_.restore(usage);
   for (PlanImage& plan : image.plans)
-    plans_[plan.task] = {Promise{plan.task, plan.at, std::move(plan.place)}, plan.leaving};
+    plans_[plan.task] = {Promise{plan.task, plan.at, std::move(plan.place)}, plan.leaving,
+                         plan.moved_for};
+  for (MovingImage& move : image.moves) moves_[move.task] = {move.asker, std::move(move.to)};
+  for (const MovedImage& move : image.moved) moved_.emplace_back(move.at, move.task);
   for (Standing& from : image.standings) {
     const TaskId task = from.job.id;
     Standing& standing = standings_.emplace(task, std::move(from)).first->second;
@@ -415,6 +461,8 @@ Instant Scheduler::look_again(Instant last_event) const {
     if (waiting() == 0 && !(refills && !running_.empty())) continue;
     next = std::min(next, last_event + discipline.look_again);
   }
+  if (defrag_.moves_per_hour > 0 && waiting() > 0 && !running_.empty())
+    next = std::min(next, last_event + moves_look_again);
   const auto later = backing_off_.upper_bound({last_event, TaskId{~std::uint64_t{0}}});
   if (later != backing_off_.end()) next = std::min(next, later->first);
   for (const auto& [id, reservation] : reservations_) {

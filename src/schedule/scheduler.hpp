@@ -36,6 +36,13 @@ struct QueueSpec {
   std::set<std::string> barred_environments;  // whose tasks never start from this queue
 };
 
+// How many running tasks may be moved to make room for waiting ones of a higher level.
+struct DefragRules {
+  std::int64_t moves_per_hour = 0;                 // 0: nobody is moved
+  std::size_t moves_at_once = 2;                   // for one start
+  Duration lost_work_max = Duration::minutes(10);  // of one task, by one move
+};
+
 struct Reservation {
   ReservationId id;
   TenantId tenant;
@@ -117,6 +124,8 @@ class Scheduler {
   bool share_devices(std::uint32_t a, std::uint32_t b) const {
     return a >= sharing_.size() || (sharing_[a] >> b & 1) != 0;
   }
+  void set_defrag(const DefragRules& rules) { defrag_ = rules; }
+  const DefragRules& defrag() const { return defrag_; }
   Quotas& quotas() { return quotas_; }
   const Quotas& quotas() const { return quotas_; }
   Shares& shares() { return shares_; }
@@ -146,6 +155,14 @@ class Scheduler {
   // It saved, stopped for others and waits again. `kept`: its useful time, where it is known better
   // than by the clock. O(log tasks).
   void is_preempted(TaskId task, Instant now, std::optional<Duration> kept = std::nullopt);
+  // A running task is to make room for `asker` and to go on at `to`, which is locked from now on;
+  // it is asked to leave, too. Counts as a move.
+  void is_moving(TaskId task, Instant now, TaskId asker, Place to);
+  // Such a one saved and stopped, and goes on at its new place once that is clear; as any other
+  // that waits where forget_move() came before. No preemption. `kept` as above.
+  void is_moved(TaskId task, Instant now, std::optional<Duration> kept = std::nullopt);
+  // The place that it was to have is lost.
+  void forget_move(TaskId task) { moves_.erase(task); }
   // Its attempt ended without its doing: device lost, paused and resumed. `kept`: what it keeps of
   // the useful time.
   void comes_back(TaskId task, Instant now, Duration kept);
@@ -184,8 +201,15 @@ class Scheduler {
     std::size_t ends_max = no_bound;
     std::size_t victims_max = 100'000;
     std::size_t victim_tries_max = 1'000;  // sets of victims that are tried for one
+    // Waiting tasks for which others might be moved, running tasks that are looked at for that, and
+    // sets of them that are tried, over all who ask. Without tries nobody is moved.
+    std::size_t move_askers_max = 16;
+    std::size_t movers_max = 100'000;
+    std::size_t move_tries_max = 1'000;
     // Tasks that are left out, such as one whose tenant cannot pay now.
     const std::set<TaskId>* left_out = nullptr;
+    // And those for which nobody is moved.
+    const std::set<TaskId>* nobody_moves_for = nullptr;
   };
   // What to do at `now`, given what is free. Requires `now` not before the last fact.
   // O(lines looked at · (log lines + Room::find)).
@@ -234,8 +258,19 @@ class Scheduler {
   struct Plan {
     Promise promise;
     bool leaving = false;
+    TaskId moved_for;  // it made room for that one, and goes on there
   };
   const std::map<TaskId, Plan>& plans() const { return plans_; }
+  // Running tasks that leave for another and have a new place.
+  struct Moving {
+    TaskId asker;
+    Place to;
+  };
+  const std::map<TaskId, Moving>& moves() const { return moves_; }
+  // How many more tasks may be moved now, and whether this one was within the last hour: once is
+  // enough.
+  std::int64_t moves_left(Instant now) const;
+  bool was_moved(TaskId task, Instant now) const;
   // Where a waiting task stands; nullptr for another.
   const Line* line(TaskId task) const;
   std::int64_t preemptions(std::uint32_t queue) const { return learned_.at(queue).preemptions; }
@@ -285,6 +320,9 @@ class Scheduler {
   std::map<Ask, std::size_t> ask_numbers_;
   std::vector<const Ask*> asks_;
   std::map<TaskId, Plan> plans_;
+  DefragRules defrag_;
+  std::map<TaskId, Moving> moves_;
+  std::vector<std::pair<Instant, TaskId>> moved_;  // within an hour, in order
   std::map<ReservationId, Reservation> reservations_;
 };
 

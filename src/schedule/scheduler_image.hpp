@@ -16,8 +16,22 @@ struct PlanImage {
   Instant at;
   Place place;
   bool leaving = false;
+  TaskId moved_for;
 };
-BOOST_DESCRIBE_STRUCT(PlanImage, (), (task, at, place, leaving))
+BOOST_DESCRIBE_STRUCT(PlanImage, (), (task, at, place, leaving, moved_for))
+
+struct MovingImage {
+  TaskId task;
+  TaskId asker;
+  Place to;
+};
+BOOST_DESCRIBE_STRUCT(MovingImage, (), (task, asker, to))
+
+struct MovedImage {
+  Instant at;
+  TaskId task;
+};
+BOOST_DESCRIBE_STRUCT(MovedImage, (), (at, task))
 
 struct LearnedImage {
   HazardImage lengths;
@@ -34,7 +48,9 @@ struct SchedulerImage {
   std::vector<PlanImage> plans;
   std::vector<LearnedImage> learned;  // by queue
   std::vector<UsageImage> usages;
+  std::vector<MovingImage> moves;
+  std::vector<MovedImage> moved;
 };
-BOOST_DESCRIBE_STRUCT(SchedulerImage, (), (standings, plans, learned, usages))
+BOOST_DESCRIBE_STRUCT(SchedulerImage, (), (standings, plans, learned, usages, moves, moved))
 
 }  // namespace loam::schedule

@@ -8,6 +8,12 @@
 
 namespace loam::schedule {
 
+Instant ends_if_moved(const Standing& standing, Instant at) {
+  Standing then = standing;
+  then.served = standing.served_at(at);
+  return ends_if_started(then, at);
+}
+
 std::optional<Duration> lasts_if_started(const Standing& standing, Instant now) {
   const Instant ends = ends_if_started(standing, now);
   if (ends == Instant::never()) return std::nullopt;
@@ -70,6 +76,7 @@ Pass Walk::run() {
       walk_queue(queue);
     }
   }
+  defrag();
   return std::move(pass_);
 }
 
@@ -166,6 +173,7 @@ void Walk::lock() {
     plans_.starts(task, place, ends_if_started(standing, from));
     quotas_.charge(standing.job.tenant, standing.job.takes, standing.job.limit);
   }
+  lock_moves();
   for (const auto& [id, reservation] : scheduler_.reservations()) {
     if (reservation.to <= now_) continue;
     if (now_ >= reservation.from - reservation.notice && !full()) clear_for(reservation);
@@ -355,7 +363,8 @@ Walk::Outcome Walk::start_cleared(const Turn& turn) {
     return Outcome::decided;
   }
   Wait why;
-  why.code = WaitCode::victims_leaving;
+  why.other = scheduler_.plans().at(job.id).moved_for;
+  why.code = why.other.valid() ? WaitCode::moving : WaitCode::victims_leaving;
   wait(turn, why);
   return Outcome::waits;
 }
@@ -389,7 +398,7 @@ Walk::Outcome Walk::start_or_plan(const Turn& turn, Kinds wanted) {
     // A plan on one kind may be in the way on another: by its host, or as nobody knows its end.
     barred |= conflict->kinds | there | (place ? room_->kinds_of(*place) : Kinds{0});
   }
-  if (preempt_for(turn, false)) return Outcome::decided;
+  if (make_room(turn)) return Outcome::decided;
   if (why.code == WaitCode::no_room) {
     block(turn, wanted);
   } else if (discipline.overtaking == Overtaking::easy && plans_are_fixed()) {
@@ -431,7 +440,7 @@ Walk::Outcome Walk::start_in_time(const Turn& turn) {
     barred |= delayed->kinds | room_->kinds_of(start->place);
     start = plans_.earliest(job.ask, barred, lasts, now_, *room_, binding(turn));
   }
-  if (preempt_for(turn, false)) return Outcome::decided;
+  if (make_room(turn)) return Outcome::decided;
   wait(turn, why.code == WaitCode::no_room ? why_not_now(turn) : why);
   const auto known = scheduler_.plans().find(job.id);
   const bool promised = known != scheduler_.plans().end();

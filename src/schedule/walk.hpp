@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "schedule/defrag/defrag.hpp"
 #include "schedule/order/rank.hpp"
 #include "schedule/preempt/victims.hpp"
 #include "schedule/scheduler.hpp"
@@ -17,6 +18,8 @@ namespace loam::schedule {
 
 // When a task that starts now would end: the rest of its limit, and what it owes before it goes on.
 Instant ends_if_started(const Standing& standing, Instant now);
+// Likewise of one that runs and goes on elsewhere from `at` on.
+Instant ends_if_moved(const Standing& standing, Instant at);
 // For how long it would run; nothing: nobody knows.
 std::optional<Duration> lasts_if_started(const Standing& standing, Instant now);
 // Why the one that met the conflict waits: for whom the place is kept.
@@ -120,12 +123,33 @@ class Walk {
   void replace(Refill& refill);
   bool clear_by_refill(const Turn& turn, Place place, std::vector<const Standing*>& victims);
 
+  // For one that does not fit: victims now, or moves of others once nothing else is decided.
+  bool make_room(const Turn& turn);
+  struct Asker {
+    Turn turn;
+    Kinds barred = 0;
+  };
+  void note_asker(const Turn& turn);
+  void lock_moves();
+  void defrag();
+  bool may_move(const Standing& standing) const;
+  std::vector<Movable> movable_tasks() const;
+  std::optional<Defrag> moves_for(const Asker& asker, const std::vector<Movable>& movable,
+                                  std::size_t& tries) const;
+  Duration wait_without_moves(const Asker& asker) const;
+
   // Victims for one that does not fit, or whose quota is lent out.
   bool preempt_for(const Turn& turn, bool reclaim);
   std::optional<Place> place_without(const Standing& asker,
                                      const std::vector<const Standing*>& victims,
                                      const std::vector<std::size_t>& chosen) const;
+  bool keeps_promises(const Turn& turn, const std::vector<const Standing*>& victims,
+                      const std::vector<std::size_t>& chosen, const Place& place) const;
   std::vector<const Standing*> stoppable_for(const Standing& asker, bool reclaim) const;
+  void rank_by_urgency(std::vector<const Standing*>& victims) const;
+  std::optional<std::vector<std::size_t>> choose_victims(
+      const Standing& asker, const std::vector<const Standing*>& victims, bool reclaim,
+      bool by_urgency);
   bool may_stop(const Standing& victim, const Standing& asker, bool reclaim) const;
   bool is_safe(const Standing& victim, bool for_overdue) const;
   bool spares_cohort(const Job& asker) const;
@@ -149,6 +173,7 @@ class Walk {
   std::set<TaskId> in_time_;             // those of before that can be kept
   std::set<TaskId> provisional_;         // kept until their own queue is walked
   std::vector<std::int64_t> preempted_;  // by queue, in this pass
+  std::vector<Asker> askers_;            // that nothing else let start
   Kinds blocked_ = 0;                    // in the queue being walked
   std::array<Wait, 64> blocked_by_;      // by kind
 };

@@ -8,11 +8,6 @@
 namespace loam::schedule {
 namespace {
 
-std::int64_t loss_of(const Standing& standing, Instant now) {
-  const Duration lost = (now - standing.saved_at) + standing.job.save + standing.job.load;
-  return standing.job.milli * std::max<std::int64_t>(0, lost.ms);
-}
-
 // The walk's scratch copies with some victims away.
 class Absence final : public Stage {
  public:
@@ -169,11 +164,48 @@ std::optional<Place> Walk::place_without(const Standing& asker,
                               [](TaskId) { return false; });
 }
 
+// The most urgent last.
+void Walk::rank_by_urgency(std::vector<const Standing*>& victims) const {
+  std::vector<std::pair<Rank, const Standing*>> ranked;
+  for (const Standing* victim : victims) {
+    Rank rank = rank_of(scheduler_, shares_, *victim, now_);
+    rank.key = -urgency(scheduler_, *victim, now_);
+    ranked.emplace_back(rank, victim);
+  }
+  std::sort(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return b.first < a.first; });
+  for (std::size_t i = 0; i < victims.size(); ++i) victims[i] = ranked[i].second;
+}
+
+// Whether those who were promised a start and go before it still start then.
+bool Walk::keeps_promises(const Turn& turn, const std::vector<const Standing*>& victims,
+                          const std::vector<std::size_t>& chosen, const Place& place) const {
+  const Place nowhere;
+  std::vector<Plans::Shift> shifts;
+  const Instant ends = ends_if_started(*turn.standing, now_ + spot_notice);
+  shifts.push_back({turn.standing->job.id, nullptr, &place, ends});
+  for (const std::size_t i : chosen)
+    shifts.push_back({victims[i]->job.id, &victims[i]->place, &nowhere, now_});
+  return plans_.allows(shifts, *room_, [&](TaskId planned) {
+    return scheduler_.plans().count(planned) != 0 && binds(planned, turn);
+  });
+}
+
+std::optional<std::vector<std::size_t>> Walk::choose_victims(
+    const Standing& asker, const std::vector<const Standing*>& victims, bool reclaim,
+    bool by_urgency) {
+  Absence absence(*room_, quotas_, victims, asker.job, blocked_, reclaim, spares_cohort(asker.job));
+  if (by_urgency) return first_victims(victims.size(), absence);
+  std::vector<PossibleVictim> candidates;
+  for (const Standing* victim : victims)
+    candidates.push_back({victim->job.id, victim->job.level, victim->loss_at(now_)});
+  return fewest_victims(candidates, absence, limits_.victim_tries_max);
+}
+
 bool Walk::preempt_for(const Turn& turn, bool reclaim) {
   const Standing& asker = *turn.standing;
   const std::uint32_t queue = asker.job.queue;
   const Discipline& discipline = scheduler_.queues()[queue].discipline;
-  const bool by_urgency = discipline.preemption == Preemption::urgency;
   const bool overdue = turn.rank.tier == Tier::overdue;
   if (discipline.preemptions_per_arrival_max > 0 && !overdue && !reclaim &&
       scheduler_.preemptions(queue) + preempted_[queue] >=
@@ -187,35 +219,27 @@ bool Walk::preempt_for(const Turn& turn, bool reclaim) {
   }
   if (victims_looked_at_ > limits_.victims_max) return false;
   std::vector<const Standing*> victims = stoppable_for(asker, reclaim);
-  if (victims.empty()) return false;
-  if (by_urgency && !reclaim) {
-    std::vector<std::pair<Rank, const Standing*>> ranked;
-    for (const Standing* victim : victims) {
-      Rank rank = rank_of(scheduler_, shares_, *victim, now_);
-      rank.key = -urgency(scheduler_, *victim, now_);
-      ranked.emplace_back(rank, victim);
+  const bool by_urgency = discipline.preemption == Preemption::urgency && !reclaim;
+  if (by_urgency) rank_by_urgency(victims);
+  constexpr int places_tried_max = 4;
+  for (int tried = 0; tried < places_tried_max && !victims.empty(); ++tried) {
+    const auto chosen = choose_victims(asker, victims, reclaim, by_urgency);
+    if (!chosen || chosen->empty()) return false;
+    auto place = place_without(asker, victims, *chosen);
+    if (!place) return false;
+    if (reclaim || overdue || keeps_promises(turn, victims, *chosen, *place)) {
+      std::vector<TaskId> tasks;
+      for (const std::size_t i : *chosen) {
+        free_up(victims[i]->place);
+        tasks.push_back(victims[i]->job.id);
+      }
+      decide_preempt(&asker, {}, tasks, std::move(*place));
+      return true;
     }
-    std::sort(ranked.begin(), ranked.end(),
-              [](const auto& a, const auto& b) { return b.first < a.first; });
-    for (std::size_t i = 0; i < victims.size(); ++i) victims[i] = ranked[i].second;
+    // That place is promised: elsewhere, then.
+    std::erase_if(victims, [&](const Standing* victim) { return touch(victim->place, *place); });
   }
-  Absence absence(*room_, quotas_, victims, asker.job, blocked_, reclaim, spares_cohort(asker.job));
-  std::vector<PossibleVictim> candidates;
-  for (const Standing* victim : victims)
-    candidates.push_back({victim->job.id, victim->job.level, loss_of(*victim, now_)});
-  const auto chosen = by_urgency && !reclaim
-                          ? first_victims(victims.size(), absence)
-                          : fewest_victims(candidates, absence, limits_.victim_tries_max);
-  if (!chosen || chosen->empty()) return false;
-  auto place = place_without(asker, victims, *chosen);
-  if (!place) return false;
-  std::vector<TaskId> tasks;
-  for (const std::size_t i : *chosen) {
-    free_up(victims[i]->place);
-    tasks.push_back(victims[i]->job.id);
-  }
-  decide_preempt(&asker, {}, tasks, std::move(*place));
-  return true;
+  return false;
 }
 
 }  // namespace loam::schedule

@@ -63,14 +63,13 @@ void Walk::keep_plan(const Turn& turn) {
   plan_first(turn, wanted, start);
 }
 
-// EASY's plan of a task that does not fit now. Its place may still change, unless others keep places
-// of their own for later: a reservation, or a conservative queue, whose plans know of no other's
-// that may move onto them. Beside those its place is fixed, and known to them.
+// EASY's plan of a task that does not fit now. Its place may still change, unless others keep
+// places of their own for later: a reservation, or a conservative queue, whose plans know of no
+// other's that may move onto them. Beside those its place is fixed, and known to them.
 Plans::Foresight Walk::plan_first(const Turn& turn, Kinds wanted,
                                   std::optional<Plans::Start>& start) {
   const Job& job = turn.standing->job;
-  if (!plans_are_fixed())
-    return plans_.plan_first(job.id, job.ask, wanted, now_, *room_, start);
+  if (!plans_are_fixed()) return plans_.plan_first(job.id, job.ask, wanted, now_, *room_, start);
   return plans_.plan_beside(job.id, job.ask, wanted, lasts_if_started(*turn.standing, now_), now_,
                             *room_, binding(turn), start);
 }

@@ -86,6 +86,7 @@ void Walk::choose(std::uint32_t queue, Refill& refill) {
       if (runs) {
         refill.victims.push_back(turn.standing);
       } else {
+        if (why->code == WaitCode::no_room) note_asker(turn);
         wait(turn, *why);
       }
       continue;
@@ -115,6 +116,7 @@ void Walk::replace(Refill& refill) {
     why.code = WaitCode::victims_leaving;
     auto place = find_in_time(turn, *refill.then, refill.away_from_then, why);
     if (!place) {
+      note_asker(turn);  // it belongs there, and those who stay lie in its way
       wait(turn, why);
       continue;
     }

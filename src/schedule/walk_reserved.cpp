@@ -186,6 +186,11 @@ std::optional<Place> Scheduler::reservable(const Ask& ask, Instant now, Instant 
     const Instant at = std::max(plan.promise.at, now);
     if (at < to && ends_if_started(standings_.at(task), at) > from) then->take(plan.promise.place);
   }
+  for (const auto& [task, move] : moves_) {
+    const Standing& standing = standings_.at(task);
+    const Instant at = std::max(standing.stops_by, now);
+    if (at < to && ends_if_moved(standing, at) > from) then->take(move.to);
+  }
   for (const auto& [id, other] : reservations_) {
     const bool at_once = other.from < to && other.to > std::max(from, now);
     if (at_once && id != but) then->take(other.place);

@@ -40,8 +40,12 @@ void Auditor::hear(const Record& record) {
   sequence_ = record.sequence;
   now_ = record.at;
   ++records_;
-  const bool asks = std::holds_alternative<StopRequested>(record.event);
-  if (!asks && !std::holds_alternative<TaskPromised>(record.event)) victims_.clear();
+  const bool asks = std::holds_alternative<StopRequested>(record.event) ||
+                    std::holds_alternative<MoveBegun>(record.event);
+  if (!asks && !std::holds_alternative<TaskPromised>(record.event)) {
+    victims_.clear();
+    check_askers_promised();
+  }
   const bool pays = std::holds_alternative<TransactionPosted>(record.event) ||
                     std::holds_alternative<ReservationHeld>(record.event);
   if (!pays) paying_ = {};
@@ -67,18 +71,12 @@ void Auditor::on(const Record&, const DeviceAttached& event) {
 
 void Auditor::on(const Record&, const DeviceHealthChanged& event) {
   devices_.at(event.device.value - 1).healthy = event.health == DeviceHealth::healthy;
-  if (event.health == DeviceHealth::healthy) return;
-  for (auto& [id, book] : tasks_) {  // what was promised there is off
-    if (book.promise && is_at(*book.promise, event.device)) book.promise.reset();
-  }
+  if (event.health != DeviceHealth::healthy) forget_places_on(event.device);
 }
 
 void Auditor::on(const Record&, const DeviceDrainChanged& event) {
   devices_.at(event.device.value - 1).draining = event.draining;
-  if (!event.draining) return;
-  for (auto& [id, book] : tasks_) {
-    if (book.promise && is_at(*book.promise, event.device)) book.promise.reset();
-  }
+  if (event.draining) forget_places_on(event.device);
 }
 
 void Auditor::on(const Record&, const TenantCreated& event) {
@@ -95,7 +93,8 @@ void Auditor::on(const Record&, const TenantChanged& event) {
   if (same) return;
   for (auto& [id, book] : tasks_) {
     // What was planned supposed the quota as it was; one that has run before stays as it is.
-    if (book.tenant == event.tenant && book.epoch.value == 0) book.promise.reset();
+    if (book.tenant == event.tenant && book.epoch.value == 0) forget_place(book);
+    book.moved_for_it.clear();  // in a cohort it concerns the others, too
   }
 }
 
@@ -235,6 +234,9 @@ void Auditor::on(const Record& record, const LeaseGranted& event) {
   if (event.rank != (first ? 0 : book->granted))
     fail(2, event.lease.text() + " is not the next member of its gang");
   if (record.at < book->not_before) fail(3, event.task.text() + " got a lease before it was due");
+  const std::optional<Duration>& wait = book->spec.wait_at_most;
+  if (wait && book->epoch.value == 0 && record.at >= book->arrival + *wait)
+    fail(3, event.task.text() + " got a lease after its longest wait");
   if (first) plans_kept_ = plans_that_hold();
   if (book->epoch.value + (first ? 1U : 0U) != event.epoch.value)
     fail(4, event.lease.text() + " skips an epoch");
@@ -278,7 +280,8 @@ void Auditor::on(const Record& record, const LeaseGranted& event) {
   check_beside_reservations(granted);
   if (event.rank + 1 < book->spec.gang) return;
   if (!book->promise && !book->planned_before) check_plans_kept(event.task, *book);
-  book->promise.reset();
+  forget_place(*book);
+  book->move.reset();
   book->planned_before = false;
 }
 
@@ -291,6 +294,10 @@ void Auditor::on(const Record& record, const AttemptStarted& event) {
   }
   book->started_at = book->rated_until = event.started_at;
   book->stop_at = book->ends_by = event.stop_at;
+  // After a segment it has its turn again, and goes on before those who were promised starts since.
+  const TaskBook* owner = task(book->task, 3);
+  if (owner != nullptr && owner->spec.segments > 1)
+    book->ends_by = std::max(event.stop_at, event.started_at + (owner->spec.limit - owner->rounds));
   book->isolation = event.isolation;
 }
 
@@ -300,7 +307,9 @@ void Auditor::on(const Record& record, const StopRequested& event) {
   const TaskBook* owner = task(book->task, 3);
   if (owner == nullptr) return;
   book->leaving = true;
-  if (event.reason != StopReason::preempted) {
+  const bool moved = event.reason == StopReason::moved;
+  if (moved && !owner->move) fail(16, event.lease.text() + " is to move, and has no place to go");
+  if (event.reason != StopReason::preempted && !moved) {
     graces_.erase(event.lease);
     book->ends_by = std::min(book->ends_by, record.at + owner->spec.grace);
     return;
@@ -310,7 +319,7 @@ void Auditor::on(const Record& record, const StopRequested& event) {
   graces_[event.lease] =
       spot ? std::max(owner->spec.grace, Duration::minutes(2)) : owner->spec.grace;
   book->ends_by = std::min(book->ends_by, record.at + graces_[event.lease]);
-  if (!makes_room_for_reservation(*book, *owner)) victims_.insert(book->task);
+  if (!moved && !makes_room_for_reservation(*book, *owner)) victims_.insert(book->task);
 }
 
 void Auditor::on(const Record& record, const LeaseEnded& event) {
@@ -360,13 +369,15 @@ void Auditor::on(const Record& record, const TaskRequeued& event) {
   }
   book->unable_at.reset();
   if (event.cause == RequeueCause::unable) book->unable_at = record.at;
+  if (event.cause == RequeueCause::preempted) book->preempted_at.push_back(record.at);
+  if (event.cause != RequeueCause::moved) book->move.reset();
   if (event.cause == RequeueCause::resumed) book->arrival = std::max(record.at, book->not_before);
   if (event.purchase_model) {
     book->spec.purchase_model = *event.purchase_model;
     if (*event.purchase_model != PurchaseModel::reservation) book->spec.reservation = {};
   }
   book->stage = Stage::waiting;
-  if (book->kept.value > 0 && !book->kept_from) book->kept_from = record.at;
+  if ((book->kept + book->backed_up).value > 0 && !book->kept_from) book->kept_from = record.at;
 }
 
 void Auditor::on(const Record& record, const TaskPaused& event) {
@@ -378,7 +389,10 @@ void Auditor::on(const Record& record, const TaskPaused& event) {
   if (!book->held.is_zero())
     fail(9, event.task.text() + " is paused and holds " + to_text(book->held));
   book->stage = Stage::paused;
-  if (book->kept.value > 0 && !book->kept_from) book->kept_from = record.at;
+  forget_place(*book);
+  book->move.reset();
+  book->preempted_at.clear();
+  if ((book->kept + book->backed_up).value > 0 && !book->kept_from) book->kept_from = record.at;
 }
 
 void Auditor::on(const Record& record, const TaskFinished& event) {
@@ -386,6 +400,7 @@ void Auditor::on(const Record& record, const TaskFinished& event) {
   if (book == nullptr) return;
   if (book->stage == Stage::leased) fail(3, event.task.text() + " ended while it has a lease");
   if (event.outcome == TaskOutcome::none) fail(3, event.task.text() + " ended without an outcome");
+  if (event.outcome == TaskOutcome::expired) check_expired(*book, record.at);
   check_kept(*book, record.at);
   if (!book->held.is_zero()) fail(9, event.task.text() + " ended and holds " + to_text(book->held));
   if (book->rated != book->charged) {
@@ -393,6 +408,15 @@ void Auditor::on(const Record& record, const TaskFinished& event) {
                 to_text(book->charged));
   }
   tasks_.erase(event.task);
+}
+
+// It had money set aside for so long, and never ran.
+void Auditor::check_expired(const TaskBook& book, Instant at) {
+  const std::string whose = book.id.text();
+  if (book.stage != Stage::waiting) fail(3, whose + " expired and was not waiting");
+  if (book.rounds.ms > 0) fail(3, whose + " expired after it had run");
+  if (book.spec.wait_at_most && at < book.arrival + *book.spec.wait_at_most)
+    fail(3, whose + " expired before its longest wait was over");
 }
 
 void Auditor::on(const Record& record, const RequestRecorded& event) {
@@ -419,6 +443,7 @@ void Auditor::compare(const Seen& seen) {
                   std::to_string(book.spec.gang) + " members");
   }
   check_deadlines();
+  check_askers_started();
   if (seen.tasks.size() != tasks_.size()) fail(3, "the engine has another number of tasks");
   for (const Task& theirs : seen.tasks) {
     const TaskBook* mine = task(theirs.id, 3);

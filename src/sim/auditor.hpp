@@ -17,6 +17,7 @@
 //   13  nothing idles that a task at the head of the queue fits
 //   14  what is reserved is there for its tenant, and is charged once, used or not
 //   15  a spot task with a deadline is bought on demand while that still meets it
+//   16  a task is moved only for a waiting one, which then starts, and within what is allowed
 //
 // Pure.
 #pragma once
@@ -25,6 +26,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "domain/event.hpp"
@@ -88,9 +90,14 @@ class Auditor {
     bool moved = false;                // its queue's devices changed since it came
     bool sold_as_spot = false;         // its live leases are: others may displace it
     Mebibytes kept;                    // of its storage, while it has no lease
+    Mebibytes backed_up;               // always
     std::optional<Instant> kept_from;  // not rated yet from then on
     std::optional<Money> services;     // of its storage and network, charged next, from the wallet
     std::optional<Duration> changeover;  // it is spot with a deadline: for the change to on demand
+    std::optional<MoveBegun> move;       // it goes there once that is clear
+    std::set<TaskId> moved_for_it;       // none once it has started or lost its place
+    std::optional<Instant> clear_since;  // of those
+    std::vector<Instant> preempted_at;   // since the scheduler took it in
     bool may_overrun = false;  // its stop took longer than the hold reckoned, or prices rose
   };
   struct LeaseBook {
@@ -112,7 +119,7 @@ class Auditor {
     Int128 worth = 0;  // Σ price × CE × time × what the discount leaves: its net, not yet divided
     Money net;         // Σ net
     std::optional<Instant> services_until;  // rated so far
-    bool tiered = false;  // then a record may lie in several tiers, and `worth` says nothing
+    bool given_back = false;                // for an interruption: `worth` says nothing any more
     Duration billed;
   };
   // A right to capacity, and what of it was used, by hour.
@@ -228,6 +235,7 @@ class Auditor {
   void on(const Record&, const SpotPlanned&);
   void on(const Record&, const SpotSighted&) {}
   void on(const Record&, const DeadlineNoticed&);
+  void on(const Record&, const MoveBegun&);
 
   const RateCard* card_at(Currency currency, Instant instant) const;
   const RateCard* card_for(const LeaseBook& book, const TaskBook& owner, Currency currency,
@@ -236,6 +244,8 @@ class Auditor {
                     const RateCard& card);
   void check_price(const LeaseBook& book, const TaskBook& owner, const UsageRecord& usage,
                    const RateCard& card);
+  Int128 worth_of(const LeaseBook& book, const TaskBook& owner, const UsageRecord& usage,
+                  const RateCard& card);
   void take_devices(const TaskBook& book, const LeaseGranted& event, TenantBook& tenant);
   void check_quota(const TenantBook& tenant);
   void check_cohort(const Quota& of);
@@ -245,6 +255,7 @@ class Auditor {
   void owe(TenantBook& tenant, RateCardId card, Money net, Instant month_end);
   void check_month(TenantBook& tenant, const UsageRecord& usage);
   void check_kept(const TaskBook& book, Instant until);
+  void check_expired(const TaskBook& book, Instant at);
   // Whether all its members fit, given the leases that are there now (at: none), or that will be
   // there then by their limits; on devices of `types` alone where there are any.
   bool fits_somewhere(const TaskSpec& spec, std::optional<Instant> at,
@@ -262,7 +273,13 @@ class Auditor {
   bool admits(const TaskSpec& spec, const DeviceBook& device) const;
   std::int64_t level_of(const TaskSpec& spec) const;
   std::vector<TaskId> plans_that_hold() const;
-  static bool is_at(const TaskPromised& promise, DeviceId device);
+  static bool is_at(const std::vector<PromisedMember>& members, DeviceId device);
+  static void forget_place(TaskBook& book);
+  void forget_places_on(DeviceId device);
+  void check_move_budget(const TaskBook& book, const MoveBegun& event);
+  void check_protection(const TaskBook& book, Instant at);
+  void check_askers_promised();
+  void check_askers_started();
   void check_plans_kept(TaskId started, const TaskBook& book);
   void check_deadlines();
   void check_victims(const TaskBook& asker);
@@ -314,13 +331,17 @@ class Auditor {
   TaskId last_task_;
   LeaseId last_lease_;
   UsageId last_usage_;
+  // Milli-CE × ms under tiered prices, by the month's start: where tiers stand.
+  std::map<std::tuple<TenantId, PurchaseModel, Instant>, Int128> in_tiers_;
   InvoiceId last_invoice_;
   CreditNoteId last_note_;
   std::map<InvoiceId, Money> to_give_back_;  // of each invoice, taxes included
   std::map<TransactionId, Money> payments_;  // into wallets, or out of them; what was not reversed
   std::map<Currency, Instant> spot_moved_at_;
   SchedulingSettings settings_;
-  std::set<NodeId> marked_;         // nodes that get no leases
+  std::set<NodeId> marked_;                        // nodes that get no leases
+  std::vector<std::pair<Instant, TaskId>> moves_;  // within an hour
+  std::set<TaskId> begun_;          // others make room for them, and they are promised a start next
   std::set<TaskId> victims_;        // asked to leave since the last record that was no such request
   std::vector<TaskId> plans_kept_;  // that held before the present grant
   std::map<TenantId, CoverBook> covers_;

@@ -135,25 +135,33 @@ void Auditor::on(const Record& record, const ServicesUsed& event) {
       fail(8, what + " are billed twice or not at all");
     book->services_until = event.to;
     owner->kept = event.kept;
+    owner->backed_up = event.backed_up;
   } else {
     if (!owner->leases.empty() || !owner->kept_from || event.from != *owner->kept_from)
       fail(8, what + " are billed twice or not at all");
     if (event.kept != owner->kept ||
         event.use.storage_mib_ms != owner->kept.value * (event.to - event.from).ms)
       fail(8, what + " are not what is kept");
+    if (event.backed_up != owner->backed_up) fail(8, what + " changed without a lease");
     owner->kept_from = event.to;
   }
+  if (event.use.backup_mib_ms != event.backed_up.value * (event.to - event.from).ms)
+    fail(8, what + " have other backups than are held");
   Int128 stored = 0;
+  Int128 backed_up = 0;
   Int128 moved = 0;
   for (const AdjustmentLine& line : event.lines) {
-    (line.key.kind == InvoiceLineKind::storage ? stored : moved) += line.milli_ce_ms;
+    (line.key.kind == InvoiceLineKind::storage  ? stored
+     : line.key.kind == InvoiceLineKind::backup ? backed_up
+                                                : moved) += line.milli_ce_ms;
     owner->rated += line.net;
     owe(event.tenant, line);
     if (!line.net.is_zero()) owner->services = line.net;
     if (line.net.is_negative() || line.net > line.list)
       fail(9, what + " cost " + to_text(line.net));
   }
-  if (stored > event.use.storage_mib_ms || moved > event.use.received_bytes + event.use.sent_bytes)
+  if (stored > event.use.storage_mib_ms || backed_up > event.use.backup_mib_ms ||
+      moved > event.use.received_bytes + event.use.sent_bytes)
     fail(9, what + " were charged beyond what was used");
 }
 

@@ -66,6 +66,63 @@ void Auditor::check_price(const LeaseBook& book, const TaskBook& owner, const Us
                 ", which its card does not have for it");
 }
 
+namespace {
+
+// The most specific price: of a work class before an isolation level, that before a service class.
+const Price* price_for(const RateCard& card, const TaskSpec& spec, PurchaseModel model,
+                       Isolation isolation, const std::string& window) {
+  const auto rank = [](const Price& price) {
+    return std::tuple(price.work_class.has_value(), price.isolation.has_value(),
+                      !price.service_class.empty());
+  };
+  const Price* best = nullptr;
+  for (const Price& price : card.terms.prices) {
+    if (price.window != window || !matches(price, spec, model, isolation)) continue;
+    if (best == nullptr || rank(price) > rank(*best)) best = &price;
+  }
+  return best;
+}
+
+// What milli-CE × ms from the month's first on are worth.
+Int128 worth_in_tiers(const Price& price, Int128 quantity) {
+  constexpr Int128 hour_ms = 3'600'000;
+  Int128 worth = 0;
+  for (std::size_t i = 0; i < price.tiers.size(); ++i) {
+    const Int128 above = price.tiers[i].above_milli_ce_hours * hour_ms;
+    if (i > 0 && quantity <= above) break;  // exactly at its bound the lower tier still holds
+    const Int128 units = price.tiers[i].price.units();
+    if (price.tier_mode == TierMode::volume) {
+      worth = units * quantity;
+      continue;
+    }
+    const bool last = i + 1 == price.tiers.size();
+    const Int128 top = last ? quantity : price.tiers[i + 1].above_milli_ce_hours * hour_ms;
+    worth += units * (std::min(quantity, top) - above);
+  }
+  return worth;
+}
+
+}  // namespace
+
+// Price × CE × time of a record; in tiers, what it moves the tenant's month by.
+Int128 Auditor::worth_of(const LeaseBook& book, const TaskBook& owner, const UsageRecord& usage,
+                         const RateCard& card) {
+  const bool per_task = card.terms.granularity == Granularity::task;
+  const Int128 quantity = per_task ? Int128{usage.tasks} * 1000 * 3'600'000
+                                   : static_cast<Int128>(book.billable.value) * usage.billed.ms;
+  if (usage.tier_month == Instant{}) return usage.unit_price.units() * quantity;
+  const Price* price =
+      price_for(card, owner.spec, book.purchase_model, book.isolation, usage.window);
+  if (price == nullptr || price->tiers.size() < 2) {
+    fail(8, usage.id.text() + " counts in tiers that its card does not have for it");
+    return 0;
+  }
+  Int128& used = in_tiers_[{book.tenant, book.purchase_model, usage.tier_month}];
+  const Int128 before = std::max<Int128>(0, used);
+  used += quantity;
+  return worth_in_tiers(*price, std::max<Int128>(0, used)) - worth_in_tiers(*price, before);
+}
+
 // The lease's records must come to what its time is worth, divided and rounded once.
 void Auditor::check_rating(LeaseBook& book, const TaskBook& owner, const UsageRecord& usage,
                            const RateCard& card) {
@@ -77,18 +134,15 @@ void Auditor::check_rating(LeaseBook& book, const TaskBook& owner, const UsageRe
       off_bp += discount.off.value;
   }
   const bool given_back = usage.from == usage.to && usage.billed.ms < 0;
-  book.tiered = book.tiered || usage.tier_month != Instant{} || given_back;
+  book.given_back = book.given_back || given_back;
   book.net += usage.net;
-  const bool per_task = card.terms.granularity == Granularity::task;
   if (card.terms.granularity == Granularity::exact && !given_back &&
       usage.billed != usage.to - usage.from)
     fail(8, usage.id.text() + " bills " + to_text(usage.billed) + " of a time without units");
-  const Int128 quantity = per_task ? Int128{usage.tasks} * 1000 * 3'600'000
-                                   : static_cast<Int128>(book.billable.value) * usage.billed.ms;
   const Int128 divisor = static_cast<Int128>(1000) * 3'600'000 * 10'000;
-  book.worth += usage.unit_price.units() * quantity * std::max<std::int64_t>(0, 10'000 - off_bp);
+  book.worth += worth_of(book, owner, usage, card) * std::max<std::int64_t>(0, 10'000 - off_bp);
   const Int128 off = book.net.units() * divisor - book.worth;
-  if (!book.tiered && (off * 2 > divisor || -off * 2 > divisor)) {
+  if (!book.given_back && (off * 2 > divisor || -off * 2 > divisor)) {
     fail(8, usage.id.text() + " brings its lease to " + to_text(book.net) +
                 ", which is not what the time is worth");
   }

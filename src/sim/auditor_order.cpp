@@ -63,21 +63,12 @@ void Auditor::check_cohort(const Quota& of) {
   }
 }
 
-bool Auditor::is_at(const TaskPromised& promise, DeviceId device) {
-  for (const PromisedMember& member : promise.members) {
-    for (const PromisedSlice& slice : member.slices) {
-      if (slice.device == device) return true;
-    }
-  }
-  return false;
-}
-
 void Auditor::on(const Record&, const SchedulingSet& event) {
   settings_ = event.settings;
   for (auto& [id, book] : tasks_) {
     book.moved = true;
     book.planned_before = book.planned_before || book.promise.has_value();
-    book.promise.reset();
+    forget_place(book);
   }
 }
 
@@ -91,6 +82,7 @@ void Auditor::on(const Record&, const TaskPromised& event) {
   book->promised_at = records_;
   book->planned_before = false;
   if (!event.leaving) return;
+  begun_.erase(event.task);
   check_victims(*book);
   victims_.clear();  // the next one asks for its own
 }
@@ -98,7 +90,8 @@ void Auditor::on(const Record&, const TaskPromised& event) {
 void Auditor::on(const Record&, const PromiseDropped& event) {
   TaskBook* book = task(event.task, 5);
   if (book == nullptr) return;
-  book->promise.reset();
+  forget_place(*book);
+  book->move.reset();
   book->planned_before = false;
 }
 
@@ -108,8 +101,8 @@ void Auditor::on(const Record&, const NodeMarked& event) {
     return;
   }
   marked_.insert(event.node);
-  for (auto& [id, book] : tasks_) {  // what was promised there is off
-    if (book.promise && book.promise->members.front().node == event.node) book.promise.reset();
+  for (std::size_t i = 0; i < devices_.size(); ++i) {  // what was promised there is off
+    if (devices_[i].node == event.node) forget_places_on(DeviceId{i + 1});
   }
 }
 
@@ -121,7 +114,9 @@ void Auditor::on(const Record&, const TaskLate& event) {
   if (event.kind != LateStepKind::larger_queue && event.kind != LateStepKind::on_demand) return;
   book->spec.queue = event.queue;
   book->spec.purchase_model = event.purchase_model;
-  book->promise.reset();
+  forget_place(*book);
+  book->move.reset();
+  book->preempted_at.clear();
 }
 
 void Auditor::on(const Record&, const SpotPlanned& event) {
@@ -145,7 +140,9 @@ void Auditor::on(const Record&, const DeadlineNoticed& event) {
   if (!for_spot) return;
   if (book->stage != Stage::waiting) fail(15, event.task.text() + " is turned, and does not wait");
   book->spec.purchase_model = PurchaseModel::on_demand;
-  book->promise.reset();
+  forget_place(*book);
+  book->move.reset();
+  book->preempted_at.clear();
 }
 
 // Rule 15, between batches. By the last record, so that nothing is asked of a daemon that was away.
@@ -236,7 +233,7 @@ bool Auditor::is_overtaken(const TaskBook& book) const {
       return false;
     for (const PromisedMember& member : book.promise->members) {
       for (const PromisedSlice& slice : member.slices) {
-        if (is_at(*other.promise, slice.device)) return true;
+        if (is_at(other.promise->members, slice.device)) return true;
       }
     }
     return false;
@@ -275,7 +272,9 @@ bool Auditor::goes_before(const TaskBook& started, const TaskBook& planned) cons
   const bool same_queue = queue.name == queue_of(planned.spec).name;
   const bool ours = started.spec.purchase_model == PurchaseModel::spot;
   const bool theirs = planned.spec.purchase_model == PurchaseModel::spot;
-  if (same_queue && (queue.discipline == "priority" || (ours && theirs))) {
+  // Those behind one that waits for its next try are promised starts meanwhile; it keeps its turn.
+  const bool kept_its_turn = started.unable_at && ours == theirs;
+  if (same_queue && (queue.discipline == "priority" || (ours && theirs) || kept_its_turn)) {
     return std::tuple(key_of(started), started.arrival, started.id) <
            std::tuple(key_of(planned), planned.arrival, planned.id);
   }
@@ -294,8 +293,9 @@ void Auditor::check_plans_kept(TaskId started, const TaskBook& book) {
     if (kept == started || !other.promise || goes_before(book, other)) continue;
     const bool near = std::any_of(book.leases.begin(), book.leases.end(), [&](LeaseId id) {
       const auto& slices = leases_.at(id).slices;
-      return std::any_of(slices.begin(), slices.end(),
-                         [&](const Slice& slice) { return is_at(*other.promise, slice.device); });
+      return std::any_of(slices.begin(), slices.end(), [&](const Slice& slice) {
+        return is_at(other.promise->members, slice.device);
+      });
     });
     if (!near) continue;
     // On devices of any type: the promise may move to another that its tenant's quota allows.
@@ -379,7 +379,7 @@ void Auditor::check_nothing_idles() {
   // kept for, is claimed.
   std::vector<const TaskBook*> waiting;
   for (const auto& [id, book] : tasks_) {
-    if (book.promise) return;
+    if (book.promise || book.move) return;
     if (book.stage == Stage::waiting) waiting.push_back(&book);
   }
   static const std::set<std::string> whatever_fits{"any", "sjf"};

@@ -30,6 +30,7 @@ std::vector<std::string> command_of(const Program& program) {
   put(words, "unable", program.unable);
   put(words, "storage_mib", program.storage.value);
   put(words, "network_bytes", program.network_bytes);
+  if (program.busy) words.push_back("busy_bp=" + std::to_string(program.busy->value));
   if (!program.refused.empty()) words.push_back("refused=" + program.refused);
   return words;
 }
@@ -52,6 +53,7 @@ Program program_of(const std::vector<std::string>& command) {
     if (name == "unable") program.unable = number_in(value);
     if (name == "storage_mib") program.storage = Mebibytes{number_in(value)};
     if (name == "network_bytes") program.network_bytes = number_in(value);
+    if (name == "busy_bp") program.busy = BasisPoints{number_in(value)};
     if (name == "refused") program.refused = std::string(value);
   }
   return program;

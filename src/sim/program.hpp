@@ -3,6 +3,7 @@
 // Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct Program {
   bool reports_twice = false;
   Mebibytes storage;               // held while it runs, and kept while it does not
   std::int64_t network_bytes = 0;  // received and sent in all, evenly over its run
+  // Of its devices' time, told every hour. None: all of it, told at its end.
+  std::optional<BasisPoints> busy{};
 
   // Whether it is still there when the grace of a stop is over.
   bool outlasts(Duration grace) const { return deaf || stop > grace; }

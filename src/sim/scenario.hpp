@@ -96,6 +96,12 @@ struct SetWeight {
 struct SetPlacement {
   std::string policy;
 };
+struct SetDefrag {
+  DefragSettings defrag;
+};
+struct SetHoldExpires {
+  std::optional<Duration> after;  // nothing: never
+};
 struct Submit {
   std::string tenant;
   TaskSpec spec;    // its name is what the scenario calls it
@@ -134,15 +140,23 @@ struct InvoiceNow {
   std::string month;  // of its billing zone: "2025-03"; empty: all that was charged
 };
 IssueInvoice order_of(const InvoiceNow& step, TenantId tenant, const engine::State& state);
-// A node's report made by hand, for stale, late and repeated ones.
+// A node's report made by hand, for stale, late, repeated and impossible ones.
 struct Report {
+  enum class Kind { started, ended, services };
+
   std::string task;
-  bool ended = false;
+  Kind kind = Kind::started;
   std::optional<std::int64_t> epoch;  // of the last lease where absent
   Duration ago;                       // what it reports happened so long ago
+  std::optional<Duration> began;      // ended: its program started so long ago
   std::int64_t exit_code = 0;
   AttemptEnd end = AttemptEnd::exited;
+  // ended and services: what was counted since it began, below zero too.
+  std::int64_t mib_seconds = 0;
+  std::int64_t bytes = 0;
+  std::optional<Duration> busy;  // its devices
 };
+Command report_of(const Report& step, LeaseId lease, Epoch last, Instant now);
 enum class DaemonFault { killed, down, up, killed_before_effects };
 struct FaultDaemon {
   DaemonFault fault = DaemonFault::killed;
@@ -175,9 +189,9 @@ struct Block {
 using Step =
     std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeBudget,
                  AnswerBudgetStep, CreditStep, CommitStep, ReserveStep, ShortfallStep, MakeTenant,
-                 SetQueue, SetClass, SetWeight, SetPlacement, Submit, AskOfTask, Drain, Pay,
-                 Reverse, CancelStep, InvoiceNow, Report, FaultDaemon, FaultJournal, FaultClock,
-                 FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
+                 SetQueue, SetClass, SetWeight, SetPlacement, SetHoldExpires, SetDefrag, Submit,
+                 AskOfTask, Drain, Pay, Reverse, CancelStep, InvoiceNow, Report, FaultDaemon,
+                 FaultJournal, FaultClock, FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
 
 struct Statement {
   Line line;

@@ -62,6 +62,7 @@ Result<void> read_services(Words& words, ServiceRates& rates, Currency currency)
   const auto money = [&](std::string_view text) { return Money::parse(text, currency); };
   LOAM_CHECK(words.take("storage", rates.storage, money));
   LOAM_CHECK(words.take("network", rates.network, money));
+  LOAM_CHECK(words.take("backup", rates.backup, money));
   return words.take("backup", rates.backup, money);
 }
 
@@ -110,6 +111,7 @@ Result<void> read_terms(Words& words, PriceTerms& terms, Money on_demand) {
         tiered.tiers.push_back({above, amount});
         return {};
       }));
+  LOAM_CHECK(words.take("tier_mode", tiered.tier_mode, parse_name_of<TierMode>));
   if (tiered.tiers.size() > 1) terms.prices.push_back(std::move(tiered));
   LOAM_CHECK(read_services(words, terms.services, currency));
   LOAM_CHECK(for_parts(words, "tax", [&](std::string name, std::string_view value) -> Result<void> {

@@ -29,6 +29,7 @@ Result<Step> read_reserve(Words& words) {
   LOAM_TRY(tenant, words.next("the tenant"));
   step.tenant = tenant->text;
   ReservationOrder& order = step.order;
+  LOAM_CHECK(words.take("ce", order.request.ce, parse_ce));
   LOAM_CHECK(read_request(words, order.request));
   LOAM_CHECK(words.take("gang", order.gang, parse_count));
   LOAM_CHECK(words.take("tariff", order.tariff, parse_name_of<Tariff>));

@@ -218,6 +218,21 @@ Result<Step> read_placement(Words& words) {
   return Step(SetPlacement{name->text});
 }
 
+Result<Step> read_hold_expires(Words& words) {
+  LOAM_TRY(word, words.next("how long a task may wait (2h), or never"));
+  if (word->text == "never") return Step(SetHoldExpires{});
+  LOAM_TRY(after, words.placed(*word, parse_duration(word->text)));
+  return Step(SetHoldExpires{after});
+}
+
+Result<Step> read_defrag(Words& words) {
+  SetDefrag step;
+  LOAM_CHECK(words.take("moves", step.defrag.moves_per_hour, parse_count));
+  LOAM_CHECK(words.take("at_once", step.defrag.moves_at_once, parse_count));
+  LOAM_CHECK(words.take("lost", step.defrag.lost_work_max, parse_duration));
+  return Step(std::move(step));
+}
+
 Result<Step> read_weight(Words& words) {
   LOAM_TRY(name, words.next("the tenant, or tenant/project"));
   SetWeight step;
@@ -233,7 +248,6 @@ Result<Step> read_weight(Words& words) {
 }  // namespace
 
 Result<void> read_request(Words& words, ResourceRequest& request) {
-  LOAM_CHECK(words.take("ce", request.ce, parse_ce));
   LOAM_CHECK(words.take("share", request.share, parse_share));
   LOAM_CHECK(words.take("memory", request.memory, parse_memory));
   LOAM_CHECK(words.take("bandwidth", request.bandwidth, parse_share));
@@ -265,6 +279,8 @@ Result<void> read_terms(Words& words, Submit& submit) {
   LOAM_CHECK(words.take("segments", spec.segments, parse_count));
   LOAM_CHECK(words.take("deadline", spec.deadline, parse_instant));
   LOAM_CHECK(words.take("changeover", spec.changeover, parse_duration));
+  LOAM_CHECK(words.take("backups", spec.backups, parse_count));
+  LOAM_CHECK(words.take("wait_at_most", spec.wait_at_most, parse_duration));
   LOAM_CHECK(words.take("spot_policy", spec.spot_policy, parse_name_of<SpotPolicy>));
   LOAM_CHECK(words.take("recurrence", spec.recurrence, parse_text));
   LOAM_CHECK(words.take("image", spec.image, parse_text));
@@ -289,6 +305,8 @@ Result<Submit> read_task(Words& words, bool named) {
   if (named) {
     LOAM_TRY(name, words.next("the name of the task"));
     submit.spec.name = name->text;
+  } else {
+    LOAM_CHECK(words.take("name", submit.spec.name, parse_text));
   }
   LOAM_TRY(tenant, words.next("the tenant"));
   submit.tenant = tenant->text;
@@ -296,6 +314,12 @@ Result<Submit> read_task(Words& words, bool named) {
   if (const Word* model = words.next_if_any()) {
     LOAM_TRY(known, words.placed(*model, parse_name_of<PurchaseModel>(model->text)));
     submit.spec.purchase_model = known;
+  }
+  std::optional<AskedCe> asked;
+  LOAM_CHECK(words.take("ce", asked, parse_asked_ce));
+  if (asked) {
+    submit.spec.request.ce = asked->ce;
+    submit.spec.auto_ce = asked->auto_ce;
   }
   LOAM_CHECK(read_request(words, submit.spec.request));
   LOAM_CHECK(read_terms(words, submit));
@@ -333,22 +357,6 @@ Result<Step> read_topup(Words& words) {
   LOAM_TRY(word, words.next("the amount (100USD)"));
   LOAM_TRY(amount, words.placed(*word, parse_amount(word->text)));
   return Step(Pay{tenant->text, amount, false});
-}
-
-Result<Step> read_report(Words& words) {
-  LOAM_TRY(task, words.next("the task"));
-  LOAM_TRY(what, words.next("started or ended"));
-  Report report;
-  report.task = task->text;
-  report.ended = what->text == "ended";
-  if (!report.ended && what->text != "started") {
-    return words.fault(*what, "'" + what->text + "' is not reported", "write started or ended");
-  }
-  LOAM_CHECK(words.take("epoch", report.epoch, parse_count));
-  LOAM_CHECK(words.take("ago", report.ago, parse_duration));
-  LOAM_CHECK(words.take("exit", report.exit_code, parse_count));
-  LOAM_CHECK(words.take("as", report.end, parse_name_of<AttemptEnd>));
-  return Step(report);
 }
 
 Result<Step> read_fault_daemon(Words& words) {
@@ -468,6 +476,8 @@ constexpr std::array verbs{
     Verb{"class", read_class, true,
          "class NAME [level=] [wait=] [late=on_demand:10m,larger_queue/QUEUE:20m,split:30m]"},
     Verb{"placement", read_placement, true, "placement best_fit"},
+    Verb{"hold_expires", read_hold_expires, true, "hold_expires 2h|never"},
+    Verb{"defrag", read_defrag, true, "defrag moves=4 [at_once=2] [lost=10m]"},
     Verb{"weight", read_weight, true, "weight TENANT[/PROJECT] 3"},
     Verb{
         "submit", read_submit, true,
@@ -483,7 +493,8 @@ constexpr std::array verbs{
     Verb{"reverse", read_reverse, true, "reverse TENANT [x3]"},
     Verb{"invoice", read_invoice, true, "invoice TENANT [month=2026-03]"},
     Verb{"report", read_report, true,
-         "report TASK started|ended [epoch=1] [ago=5s] [exit=0] [as=exited]"},
+         "report TASK started|ended|services [epoch=1] [ago=5s] [began=1h] [exit=0] [as=exited] "
+         "[mib_seconds=] [bytes=] [busy=24m]"},
     Verb{
         "fault", read_fault, true,
         "fault DEVICE lost|healthy [unseen=5s] | fault daemon killed|killed_before_effects|down|up "

@@ -24,6 +24,7 @@ Result<void> read_program(Words& words, TaskSpec& spec) {
   LOAM_CHECK(words.take("unable", program.unable, parse_count));
   LOAM_CHECK(words.take("storage", program.storage, parse_memory));
   LOAM_CHECK(words.take("network", program.network_bytes, parse_moved));
+  LOAM_CHECK(words.take("busy", program.busy, parse_percent));
   LOAM_CHECK(words.take("start_report", program.start_delay, parse_duration));
   LOAM_CHECK(words.take("end_report", program.report_delay, parse_duration));
   LOAM_CHECK(words.take("reports_twice", program.reports_twice, parse_yes));

@@ -257,6 +257,15 @@ class Runner {
                   [&](SchedulingSettings& settings) { settings.placement = step.policy; });
   }
 
+  Result<void> on(const SetHoldExpires& step) {
+    return settle("hold_expires",
+                  [&](SchedulingSettings& settings) { settings.hold_expires = step.after; });
+  }
+
+  Result<void> on(const SetDefrag& step) {
+    return settle("defrag", [&](SchedulingSettings& settings) { settings.defrag = step.defrag; });
+  }
+
   Result<void> on(const Submit& step) {
     LOAM_TRY(id, tenant(step.tenant));
     if (!step.quote_only) {
@@ -319,19 +328,7 @@ class Runner {
     LOAM_TRY(id, task(step.task));
     const Story::LastLease last = story_.last_lease(id);
     if (!last.lease.valid()) return fault("'" + step.task + "' never had a lease to report on");
-    const Epoch epoch = step.epoch ? Epoch{static_cast<std::uint32_t>(*step.epoch)} : last.epoch;
-    const Instant when = world_.clock().now() - step.ago;
-    if (!step.ended) {
-      ask(step.task, ReportStarted{last.lease, epoch, when});
-      return {};
-    }
-    ReportEnded report;
-    report.lease = last.lease;
-    report.epoch = epoch;
-    report.ended_at = when;
-    report.exit_code = step.exit_code;
-    report.end = step.end;
-    ask(step.task, report);
+    ask(step.task, report_of(step, last.lease, last.epoch, world_.clock().now()));
     return {};
   }
 

@@ -100,9 +100,11 @@ Result<Step> read_cancel(Words& words);
 Result<Step> read_commit(Words& words);
 Result<Step> read_reserve(Words& words);
 Result<Step> read_shortfall(Words& words);
+Result<Step> read_report(Words& words);
 Result<Step> read_invoice(Words& words);
 Result<void> read_invoicing(Words& words, TenantSpec& spec);
 Result<void> read_group(Words& words, TaskSpec& spec);
+// All of it but `ce`, which goes before.
 Result<void> read_request(Words& words, ResourceRequest& request);
 // On whose capacity it runs: it is bought as such.
 Result<void> read_reservation(Words& words, TaskSpec& spec);

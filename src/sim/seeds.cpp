@@ -549,7 +549,7 @@ Result<SeedReport> run_seed(std::uint64_t seed) {
 std::string to_text(const SeedsSummary& summary) {
   return std::to_string(summary.seeds) + " seeds: " + std::to_string(summary.tasks) + " tasks, " +
          std::to_string(summary.records) + " records, " + std::to_string(summary.restarts) +
-         " restarts; rules 1 to 15 held";
+         " restarts; rules 1 to 16 held";
 }
 
 Result<SeedsSummary> run_seeds(

@@ -138,6 +138,8 @@ void Story::tell(const ServicesUsed& event, Instant at) {
   if (const std::int64_t bytes = event.use.received_bytes + event.use.sent_bytes; bytes > 0)
     words.push_back(attribute("bytes", std::to_string(bytes)));
   if (event.kept.value > 0) words.push_back(attribute("kept", to_text(event.kept)));
+  if (event.backed_up.value > 0) words.push_back(attribute("backed_up", to_text(event.backed_up)));
+  if (event.device_time) words.push_back(attribute("busy", to_text(*event.device_time)));
   add(at, std::move(words), false);
 }
 
@@ -293,6 +295,13 @@ void Story::tell(const PromiseDropped& event, Instant at) {
   add(at, {plain("drop"), plain(name_of(event.task))}, false);
 }
 
+void Story::tell(const MoveBegun& event, Instant at) {
+  add(at,
+      {plain("move"), plain(name_of(event.task)), plain("to"), plain(devices_of(event.members)),
+       attribute("for", name_of(event.asker)), attribute("lost", to_text(event.lost))},
+      false);
+}
+
 void Story::tell(const TaskRequeued& event, Instant at) {
   const bool resumed = event.cause == RequeueCause::resumed;
   std::vector<Word> words{plain(resumed ? "resume" : "requeue"), plain(name_of(event.task))};
@@ -322,7 +331,7 @@ void Story::quoted(Instant at, const std::string& tenant, const engine::QuoteAns
   const auto after = [&](const std::optional<Instant>& instant) {
     return instant ? to_text(*instant - start_) : "-";
   };
-  add(at,
+  std::vector<Word> words{
       {plain("quote"), plain(tenant), attribute("device", quote.device),
        attribute("share", to_text(quote.share)), attribute("memory", to_text(quote.memory)),
        attribute("ce", to_text(quote.ce)), attribute("billable", to_text(quote.billable_ce)),
@@ -334,8 +343,9 @@ void Story::quoted(Instant at, const std::string& tenant, const engine::QuoteAns
        attribute("best", amount_text(quote.best)),
        attribute("expected", amount_text(quote.expected)),
        attribute("worst", amount_text(quote.worst)),
-       attribute("isolation", text_of(quote.isolation))},
-      true);
+       attribute("isolation", text_of(quote.isolation))}};
+  if (!quote.takes.empty()) words.push_back(attribute("takes", quote.takes));
+  add(at, std::move(words), true);
 }
 
 void Story::tell(const DeadlineNoticed& event, Instant at) {
@@ -418,8 +428,7 @@ std::vector<Line> Story::bill_of(TenantId tenant) const {
     total += adjustment.net;
     const InvoiceLineKind kind = adjustment.key.kind;
     const Word quantity =
-        kind == InvoiceLineKind::storage
-            ? attribute("mib_seconds", decimal_text(adjustment.milli_ce_ms, 3))
+        counts_held(kind) ? attribute("mib_seconds", decimal_text(adjustment.milli_ce_ms, 3))
         : kind == InvoiceLineKind::network
             ? attribute("bytes", std::to_string(adjustment.milli_ce_ms))
             : attribute("ce_seconds", decimal_text(adjustment.milli_ce_ms, ce_second_decimals));

@@ -64,6 +64,7 @@ class Story {
   void tell(const TaskPromised& event, Instant at);
   void tell(const NodeMarked& event, Instant at);
   void tell(const PromiseDropped& event, Instant at);
+  void tell(const MoveBegun& event, Instant at);
   void tell(const TaskRequeued& event, Instant at);
   void tell(const TaskPaused& event, Instant at);
   void tell(const TaskLate& event, Instant at);

@@ -31,6 +31,8 @@ void VirtualExecutor::launch(const engine::State& state, const engine::LaunchEff
   attempt.program = program_of(task.spec->command);
   attempt.limit = task.spec->limit - task.run_time + engine::node_limit_slack;
   attempt.grace = task.spec->grace;
+  // One for each time that it goes on.
+  attempt.backups = std::min<std::int64_t>(task.spec->backups, effect.epoch.value - 1);
   Duration launch = attempt.program.launch;
   if (faults_.launch_max.ms > 0) launch += Duration{random_.between(0, faults_.launch_max.ms)};
   Attempt& kept = attempts_.emplace(effect.lease, std::move(attempt)).first->second;
@@ -112,14 +114,7 @@ void VirtualExecutor::change_phase(Attempt& attempt) {
     if (attempt.by_limit) attempt.exit_code = killed ? exit_sigkill : exit_sigterm;
     set_due(attempt, clock_.true_now() + (attempt.by_limit ? stopped : left));
     post_start(attempt, attempt.program.start_delay);
-    // As a node does every hour; here, once on the way.
-    if (attempt.program.storage.value > 0 || attempt.program.network_bytes > 0) {
-      const Duration half{(attempt.due - clock_.true_now()).ms / 2};
-      post(attempt,
-           ReportServices{attempt.lease, attempt.epoch, attempt.start + half,
-                          services_after(attempt, half)},
-           half);
-    }
+    post_services(attempt, attempt.due - clock_.true_now());
     return;
   }
   if (attempt.by_limit) attempt.end = AttemptEnd::limit;
@@ -149,6 +144,7 @@ ServiceReport VirtualExecutor::services_after(const Attempt& attempt, Duration r
   const Program& program = attempt.program;
   ServiceReport report;
   if (attempt.rank == 0) report.kept = program.storage;
+  if (attempt.rank == 0) report.backed_up = program.storage * attempt.backups;
   report.use.storage_mib_ms = program.storage.value * ran.ms;
   const std::int64_t bytes =
       program.run.ms == 0
@@ -158,6 +154,31 @@ ServiceReport VirtualExecutor::services_after(const Attempt& attempt, Duration r
   report.use.received_bytes = bytes / 2;
   report.use.sent_bytes = bytes - report.use.received_bytes;
   return report;
+}
+
+// Every hour, as a node does, where the program says how busy it is; else once on the way.
+void VirtualExecutor::post_services(const Attempt& attempt, Duration left) {
+  const Program& program = attempt.program;
+  if (!program.busy && program.storage.value == 0 && program.network_bytes == 0) return;
+  const Duration step = program.busy ? Duration::hours(1) : Duration{left.ms / 2};
+  const Duration last = program.busy ? left : step;
+  for (Duration ran = step; ran <= last && ran.ms > 0; ran = ran + step) {
+    ReportServices report;
+    report.lease = attempt.lease;
+    report.epoch = attempt.epoch;
+    report.at = attempt.start + ran;
+    report.services = services_after(attempt, ran);
+    if (program.busy) report.device_time = device_time_after(attempt, ran);
+    post(attempt, report, ran);
+  }
+}
+
+Duration VirtualExecutor::device_time_after(const Attempt& attempt, Duration ran) {
+  if (!attempt.program.busy) return ran;
+  constexpr std::int64_t whole_bp = 10'000;
+  const auto devices = static_cast<std::int64_t>(attempt.devices.size());
+  return Duration{static_cast<std::int64_t>(static_cast<Int128>(ran.ms) * devices *
+                                            attempt.program.busy->value / whole_bp)};
 }
 
 void VirtualExecutor::post_start(const Attempt& attempt, Duration late) {
@@ -174,7 +195,7 @@ void VirtualExecutor::post_end(const Attempt& attempt, Duration late) {
   report.ended_at = ran ? attempt.start + attempt.ran : clock_.now();
   report.exit_code = attempt.exit_code;
   report.reason = attempt.reason;
-  report.device_time = attempt.ran;
+  report.device_time = device_time_after(attempt, attempt.ran);
   if (ran) report.services = services_after(attempt, attempt.ran);
   post(attempt, std::move(report), late);
 }

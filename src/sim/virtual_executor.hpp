@@ -39,6 +39,7 @@ struct Attempt {
   std::int64_t rank = 0;
   std::vector<DeviceId> devices;
   Program program;
+  std::int64_t backups = 0;  // copies of its checkpoints that there are
   enum class Phase { launching, running, ended } phase = Phase::launching;
   Instant due;                       // true time of the next change of phase
   Instant true_start;                // of the program
@@ -98,6 +99,9 @@ class VirtualExecutor final : public engine::Executor {
  private:
   void post(const Attempt& attempt, Command command, Duration late);
   static ServiceReport services_after(const Attempt& attempt, Duration ran);
+  static Duration device_time_after(const Attempt& attempt, Duration ran);
+  // Its reports on the way, of a program that has just begun and runs `left`.
+  void post_services(const Attempt& attempt, Duration left);
   void post_start(const Attempt& attempt, Duration late);
   void post_end(const Attempt& attempt, Duration late);
   void change_phase(Attempt& attempt);

@@ -317,6 +317,22 @@ void plan_spot(Workload& plan, std::uint64_t seed) {
   }
 }
 
+// Cards whose price changes with what a tenant used of the month; alike.
+void plan_tiers(Workload& plan, std::uint64_t seed) {
+  Random random(Random(seed ^ 0x7469'6572'7300'0000).next());
+  if (!random.chance(300)) return;
+  for (RateCard& card : plan.cards) {
+    Price price;
+    price.tiers = {{0, card.on_demand}};
+    for (std::int64_t i = random.between(1, 3); i > 0; --i) {
+      const Money above = card.on_demand.times_ratio(random.between(20, 150), 100, Rounding::down);
+      price.tiers.push_back(
+          {price.tiers.back().above_milli_ce_hours + random.between(1, 60'000), above});
+    }
+    card.terms.prices.push_back(std::move(price));
+  }
+}
+
 // Spot tasks that have a deadline, from one that nothing meets to hours of slack; alike.
 void plan_deadlines(Workload& plan, std::uint64_t seed) {
   Random random(Random(seed ^ 0x6465'6164'6c69'6e65).next());
@@ -329,6 +345,17 @@ void plan_deadlines(Workload& plan, std::uint64_t seed) {
     spec.deadline = workload_start + act.at + spec.limit + Duration{random.between(0, 5 * hour_ms)};
     if (random.chance(300)) spec.changeover = Duration{random.between(0, 600'000)};
     if (random.chance(300)) spec.spot_policy = policies[random.below(std::size(policies))];
+  }
+}
+
+// Tasks that do not wait for ever, and a pool where none does; alike.
+void plan_waits(Workload& plan, std::uint64_t seed) {
+  Random random(Random(seed ^ 0x7761'6974'0000'0000).next());
+  if (!random.chance(300)) return;
+  if (random.chance(300)) plan.scheduling.hold_expires = Duration{random.between(1, 8 * hour_ms)};
+  for (Act& act : plan.acts) {
+    if (act.kind == ActKind::submit && random.chance(300))
+      act.spec.wait_at_most = Duration{random.between(1, 4 * hour_ms)};
   }
 }
 
@@ -369,6 +396,29 @@ void plan_reservations(Workload& plan, std::uint64_t seed, std::int64_t horizon_
   }
   for (std::int64_t i = random.between(0, 2); i > 0; --i)
     plan.acts.push_back({when(), ActKind::unreserve, random.below(6), 0, {}});
+}
+
+// Copies of checkpoints, where some are sold; alike.
+void plan_backups(Workload& plan, std::uint64_t seed) {
+  Random random(Random(seed ^ 0x636f'7069'6573'0000).next());
+  if (!random.chance(300)) return;
+  for (RateCard& card : plan.cards) {
+    if (random.chance(500)) card.terms.services.backup = card.terms.services.storage;
+  }
+  for (Act& act : plan.acts) {
+    if (act.kind == ActKind::submit && act.spec.gang == 1 && random.chance(400))
+      act.spec.backups = random.between(1, 3);
+  }
+}
+
+// Running tasks that may be moved for others; alike.
+void plan_moves(Workload& plan, std::uint64_t seed) {
+  Random random(Random(seed ^ 0x6d6f'7665'7300'0000).next());
+  if (!random.chance(600)) return;
+  DefragSettings& defrag = plan.scheduling.defrag;
+  defrag.moves_per_hour = random.between(1, random.chance(500) ? 4 : 40);
+  defrag.moves_at_once = random.between(1, 4);
+  defrag.lost_work_max = Duration{random.between(0, 2 * hour_ms)};
 }
 
 // Tasks that are done in pieces; alike.
@@ -468,10 +518,14 @@ Workload workload_of(std::uint64_t seed) {
   plan_cohorts(plan, seed);
   plan_months(plan, seed);
   plan_spot(plan, seed);
+  plan_tiers(plan, seed);
+  plan_backups(plan, seed);
   plan_deadlines(plan, seed);
   plan_selectors(plan, seed);
   plan_reservations(plan, seed, horizon_ms);
   plan_segments(plan, seed);
+  plan_moves(plan, seed);
+  plan_waits(plan, seed);
   std::stable_sort(plan.acts.begin(), plan.acts.end(),
                    [](const Act& a, const Act& b) { return a.at < b.at; });
   return plan;

@@ -71,6 +71,8 @@ std::string described(const TaskSpec& spec) {
     text += " deadline=" + to_text(*spec.deadline) +
             " spot_policy=" + boost::describe::enum_to_string(spec.spot_policy, "?");
   }
+  if (spec.wait_at_most) text += " wait_at_most=" + to_text(*spec.wait_at_most);
+  if (spec.backups > 0) text += " backups=" + std::to_string(spec.backups);
   if (spec.changeover) text += " changeover=" + to_text(*spec.changeover);
   for (const std::string& word : spec.command) text += " " + word;
   return text;
@@ -81,6 +83,13 @@ std::string described(const TaskSpec& spec) {
 std::string described(const Workload& plan) {
   std::string text;
   for (const QueueSettings& queue : plan.scheduling.queues) text += described(queue);
+  if (const DefragSettings& defrag = plan.scheduling.defrag; defrag.moves_per_hour > 0) {
+    text += "\n  defrag moves=" + std::to_string(defrag.moves_per_hour) +
+            " at_once=" + std::to_string(defrag.moves_at_once) +
+            " lost=" + to_text(defrag.lost_work_max);
+  }
+  if (plan.scheduling.hold_expires)
+    text += "\n  hold_expires " + to_text(*plan.scheduling.hold_expires);
   for (const Workload::TenantPlan& tenant : plan.tenants) text += described(tenant.spec);
   for (const Workload::NodePlan& node : plan.nodes) text += described(node);
   for (const Act& act : plan.acts) {

@@ -1,6 +1,7 @@
 // The projections' tables and views as SQL. Conventions: ids are integers (what people see,
 // "t17", is in the views), times are milliseconds since 1970 UTC (text in the views), money is
 // canonical decimal text with its currency in a column of its own, absent values are NULL.
+#include "store/measure_tables.hpp"
 #include "store/schema.hpp"
 
 namespace loam::store {
@@ -99,7 +100,8 @@ CREATE TABLE tasks(
   model_version TEXT NOT NULL,
   task_group TEXT NOT NULL,
   output_milli INTEGER,
-  reservation_id INTEGER
+  reservation_id INTEGER,
+  queued_ms INTEGER NOT NULL
 ) STRICT;
 -- Newest first within a tenant; the name is there so that a search by name need not visit the rows.
 CREATE INDEX tasks_by_tenant ON tasks(tenant_id, id, name);
@@ -123,9 +125,26 @@ CREATE TABLE leases(
   rank INTEGER NOT NULL,
   outcome TEXT NOT NULL,
   exit_code INTEGER,
-  reason TEXT NOT NULL
+  reason TEXT NOT NULL,
+  queued_ms INTEGER NOT NULL,
+  output_milli INTEGER
 ) STRICT;
 CREATE INDEX leases_by_task ON leases(task_id);
+
+CREATE TABLE measures(
+  lease_id INTEGER NOT NULL,
+  from_ms INTEGER NOT NULL,
+  to_ms INTEGER NOT NULL,
+  device_time_ms INTEGER NOT NULL,
+  PRIMARY KEY(lease_id, to_ms)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE capacity(
+  device_id INTEGER NOT NULL,
+  from_ms INTEGER NOT NULL,
+  milli_ce INTEGER NOT NULL,
+  PRIMARY KEY(device_id, from_ms)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE slices(
   lease_id INTEGER NOT NULL,
@@ -376,6 +395,10 @@ SELECT 'd' || d.id AS device, n.name || '/' || d.node_index AS name, d.type, d.b
        d.health_reason, d.draining
 FROM devices d JOIN nodes n ON n.id = d.node_id;
 
+CREATE VIEW v_capacity AS
+SELECT n.name || '/' || d.node_index AS device, @c.from@ AS "from", c.milli_ce / 1000.0 AS ce
+FROM capacity c JOIN devices d ON d.id = c.device_id JOIN nodes n ON n.id = d.node_id;
+
 CREATE VIEW v_tasks AS
 SELECT 't' || t.id AS task, n.name AS tenant, t.name, t.state, t.outcome, t.exit_code, t.reason,
        t.project, t.environment, t.model, t.model_version, t.task_group, t.purchase_model,
@@ -396,15 +419,6 @@ SELECT 'l' || l.id AS lease, 't' || l.task_id AS task, n.name AS tenant, l.epoch
         FROM slices s JOIN devices d ON d.id = s.device_id JOIN nodes dn ON dn.id = d.node_id
         WHERE s.lease_id = l.id) AS slices
 FROM leases l JOIN tenants n ON n.id = l.tenant_id;
-
-CREATE VIEW v_usage AS
-SELECT 'u' || u.id AS usage, 't' || u.task_id AS task, 'l' || u.lease_id AS lease,
-       n.name AS tenant, @u.from@ AS "from", @u.to@ AS "to",
-       (u.to_ms - u.from_ms) / 1000.0 AS length_s, u.billable_milli_ce / 1000.0 AS billable_ce,
-       u.memory_mib, 'r' || u.rate_card_id AS rate_card, u.purchase_model, u.tariff, u.price_window,
-       u.billed_ms / 1000.0 AS billed_s, u.tasks, u.unit_price, u.list,
-       u.discount, u.net, u.currency
-FROM usage u JOIN tenants n ON n.id = u.tenant_id;
 
 CREATE VIEW v_bill AS
 SELECT n.name AS tenant, 't' || t.id AS task, t.name, t.project, t.environment, t.model,
@@ -436,6 +450,8 @@ constexpr ProjectionTable tables[] = {
     {"tasks", "id"},
     {"leases", "id"},
     {"slices", "lease_id, position"},
+    {"measures", "lease_id, to_ms"},
+    {"capacity", "device_id, from_ms"},
     {"usage", "id"},
     {"transactions", "id"},
     {"postings", "transaction_id, position"},
@@ -450,6 +466,23 @@ constexpr ProjectionTable tables[] = {
     {"spot_prices", "currency, from_ms"},
     {"budget_notices", "seq"},
 };
+
+// With the share of its devices' time that was measured in its own.
+std::string usage_view() {
+  const char *from = "min(u.from_ms, u.to_ms)", *to = "max(u.from_ms, u.to_ms)";
+  return R"sql(
+CREATE VIEW v_usage AS
+SELECT 'u' || u.id AS usage, 't' || u.task_id AS task, 'l' || u.lease_id AS lease,
+       n.name AS tenant, @u.from@ AS "from", @u.to@ AS "to",
+       (u.to_ms - u.from_ms) / 1000.0 AS length_s, u.billable_milli_ce / 1000.0 AS billable_ce,
+       u.memory_mib, 'r' || u.rate_card_id AS rate_card, u.purchase_model, u.tariff, u.price_window,
+       u.billed_ms / 1000.0 AS billed_s, u.tasks, u.unit_price, u.list,
+       u.discount, u.net, u.currency, 1.0 * )sql" +
+         busy_ms_sql("u.lease_id", from, to) + " / nullif(" +
+         measured_ms_sql("u.lease_id", from, to) + R"sql(, 0) AS share_measured
+FROM usage u JOIN tenants n ON n.id = u.tenant_id;
+)sql";
+}
 
 std::string with_times(std::string_view sql) {
   std::string out;
@@ -474,7 +507,7 @@ std::span<const ProjectionTable> projection_tables() {
 
 Result<void> create_projections(Database& database) {
   LOAM_CHECK(database.execute(tables_sql));
-  return database.execute(with_times(views_sql));
+  return database.execute(with_times(views_sql + usage_view()));
 }
 
 Result<void> drop_projections(Database& database) {

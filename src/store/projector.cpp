@@ -1,10 +1,13 @@
 #include "store/projector.hpp"
 
+#include <algorithm>
 #include <boost/describe/enum_to_string.hpp>
 #include <map>
+#include <type_traits>
 
 #include "billing/lease_rating.hpp"
 #include "billing/price_table.hpp"
+#include "store/measure_tables.hpp"
 #include "store/schema.hpp"
 #include "store/tags.hpp"
 
@@ -30,6 +33,8 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   if (!quantity) return std::nullopt;
   return quantity->value;
 }
+template <class Event, class... Of>
+concept OneOf = (std::is_same_v<Event, Of> || ...);
 
 }  // namespace
 
@@ -57,7 +62,7 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
   X(insert_task,                                                                                   \
     "INSERT INTO tasks VALUES(?1,?2,?3,'waiting','none',NULL,'',?4,?5,?6,?7,?8,?9,?10,?11,?12,"    \
     "?13,?14,?15,NULL,NULL,NULL,0,0,0,(SELECT currency FROM tenants WHERE id=?2),'0','0','0',"     \
-    "'0',?16,?17,?18,?19,NULL,?20)")                                                               \
+    "'0',?16,?17,?18,?19,NULL,?20,max(?15,?21))")                                                  \
   X(grant_task, "UPDATE tasks SET state='starting', lease_id=?2, attempts=?3 WHERE id=?1")         \
   X(start_task,                                                                                    \
     "UPDATE tasks SET state=CASE WHEN state='starting' AND NOT EXISTS(SELECT 1 FROM leases l "     \
@@ -75,6 +80,7 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
     "output_milli=CASE WHEN ?3 IS NULL THEN output_milli ELSE coalesce(output_milli, 0)+?3 END "   \
     "WHERE id=(SELECT task_id FROM leases WHERE id=?1)")                                           \
   X(set_state, "UPDATE tasks SET state=?2, reason=?3 WHERE id=?1")                                 \
+  X(requeue_task, "UPDATE tasks SET state='waiting', reason=?2, queued_ms=?3 WHERE id=?1")         \
   X(set_model, "UPDATE tasks SET purchase_model=?2 WHERE id=?1")                                   \
   X(finish_task,                                                                                   \
     "UPDATE tasks SET state='finished', outcome=?2, "                                              \
@@ -82,13 +88,17 @@ std::optional<std::int64_t> value_if(const std::optional<Quantity<Unit>>& quanti
     "WHERE id=?1")                                                                                 \
   X(insert_lease,                                                                                  \
     "INSERT INTO leases SELECT ?1,?2,tenant_id,?3,?4,?5,?6,?7,NULL,NULL,NULL,'none',NULL,NULL,?8," \
-    "'none',NULL,'' "                                                                              \
+    "'none',NULL,'',queued_ms,NULL "                                                               \
     "FROM tasks WHERE id=?2")                                                                      \
   X(start_lease, "UPDATE leases SET started_ms=?2, stop_at_ms=?3, isolation=?4 WHERE id=?1")       \
   X(stop_lease, "UPDATE leases SET stop_reason=?2 WHERE id=?1")                                    \
   X(end_lease,                                                                                     \
-    "UPDATE leases SET ended_ms=?2, device_time_ms=?3, memory_peak_mib=?4, outcome=?5, "           \
-    "exit_code=CASE WHEN started_ms IS NULL THEN NULL ELSE ?6 END, reason=?7 WHERE id=?1")         \
+    "UPDATE leases SET ended_ms=?2, device_time_ms=max(coalesce(device_time_ms, 0), ?3), "         \
+    "memory_peak_mib=?4, outcome=?5, "                                                             \
+    "exit_code=CASE WHEN started_ms IS NULL THEN NULL ELSE ?6 END, reason=?7, output_milli=?8 "    \
+    "WHERE id=?1")                                                                                 \
+  X(measure_lease,                                                                                 \
+    "UPDATE leases SET device_time_ms=max(coalesce(device_time_ms, 0), ?2) WHERE id=?1")           \
   X(insert_slice, "INSERT INTO slices VALUES(?,?,?,?,?)")                                          \
   X(insert_usage, "INSERT INTO usage VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")       \
   X(insert_transaction, "INSERT INTO transactions VALUES(?,?,?,?,?,?,?)")                          \
@@ -152,7 +162,7 @@ struct Projector::Statements {
   }
     LOAM_PROJECTOR_STATEMENTS(LOAM_PREPARE_STATEMENT)
 #undef LOAM_PREPARE_STATEMENT
-    return {};
+    return measures.prepare(database);
   }
 
   // An update of a row that must be there: an event about a thing that was never made is damage.
@@ -171,21 +181,26 @@ struct Projector::Statements {
 
   Result<void> on(const Record& record, const DeviceAttached& e) {
     const DeviceFacts& facts = e.facts;
-    return put_device.run(number(e.device), number(e.node), static_cast<std::int64_t>(e.index),
-                          std::string_view(facts.uuid), std::string_view(facts.type),
-                          name(facts.backend), std::string_view(facts.driver_version),
-                          facts.memory.value, std::string_view(facts.factors_source),
-                          facts.factors.general.value, facts.factors.train.value,
-                          facts.factors.prefill.value, facts.factors.decode.value, record.at);
+    LOAM_CHECK(put_device.run(number(e.device), number(e.node), static_cast<std::int64_t>(e.index),
+                              std::string_view(facts.uuid), std::string_view(facts.type),
+                              name(facts.backend), std::string_view(facts.driver_version),
+                              facts.memory.value, std::string_view(facts.factors_source),
+                              facts.factors.general.value, facts.factors.train.value,
+                              facts.factors.prefill.value, facts.factors.decode.value, record.at));
+    return measures.changed(e.device, record.at);
   }
 
-  Result<void> on(const Record&, const DeviceHealthChanged& e) {
-    return update(set_health, e.device.text(), number(e.device), name(e.health),
-                  std::string_view(e.reason));
+  Result<void> on(const Record& record, const DeviceHealthChanged& e) {
+    LOAM_CHECK(update(set_health, e.device.text(), number(e.device), name(e.health),
+                      std::string_view(e.reason)));
+    // What is lost gave nothing since its last sign of life.
+    const bool lost = e.health == DeviceHealth::lost;
+    return measures.changed(e.device, lost ? std::min(e.seen_at, record.at) : record.at);
   }
 
-  Result<void> on(const Record&, const DeviceDrainChanged& e) {
-    return update(set_draining, e.device.text(), number(e.device), std::int64_t{e.draining});
+  Result<void> on(const Record& record, const DeviceDrainChanged& e) {
+    LOAM_CHECK(update(set_draining, e.device.text(), number(e.device), std::int64_t{e.draining}));
+    return measures.changed(e.device, record.at);
   }
 
   Result<void> on(const Record& record, const TokensUsed& e) {
@@ -253,7 +268,7 @@ struct Projector::Statements {
         spec.limit.ms, record.at, std::string_view(actor),
         static_cast<std::int64_t>(record.sequence),
         std::string_view(spec.attribution.model_version), std::string_view(spec.group),
-        number_if(spec.reservation));
+        number_if(spec.reservation), e.not_before.ms);
   }
 
   Result<void> on(const Record& record, const LeaseGranted& e) {
@@ -316,17 +331,19 @@ struct Projector::Statements {
   }
 
   Result<void> on(const Record&, const LeaseEnded& e) {
+    LOAM_CHECK(measures.measured(e));
     LOAM_CHECK(update(end_lease, e.lease.text(), number(e.lease), e.ended_at, e.device_time.ms,
                       e.memory_peak.value, name(e.verdict.outcome), e.verdict.exit_code,
-                      std::string_view(e.verdict.reason)));
+                      std::string_view(e.verdict.reason), e.output));
+    LOAM_CHECK(measures.left(e.lease, e.ended_at));
     return update(end_task, e.lease.text(), number(e.lease), e.ended_at, e.output);
   }
 
-  Result<void> on(const Record&, const TaskRequeued& e) {
+  Result<void> on(const Record& record, const TaskRequeued& e) {
     if (e.purchase_model)
       LOAM_CHECK(update(set_model, e.task.text(), number(e.task), name(*e.purchase_model)));
-    return update(set_state, e.task.text(), number(e.task), name(TaskState::waiting),
-                  std::string_view(e.reason));
+    return update(requeue_task, e.task.text(), number(e.task), std::string_view(e.reason),
+                  record.at);
   }
 
   Result<void> on(const Record&, const TaskPaused& e) {
@@ -512,53 +529,19 @@ struct Projector::Statements {
     for (const AdjustmentLine& line : e.lines)
       LOAM_CHECK(put(record, e.tenant, ++position, line, e.from, e.to,
                      {.lease = e.lease, .task = e.task}));
-    return {};
+    if (!e.lease.valid() || !e.device_time) return {};
+    LOAM_CHECK(measures.measured(e));
+    return update(measure_lease, e.lease.text(), number(e.lease), e.device_time->ms);
   }
   Result<void> on(const Record& record, const LostWorkCredited& e) {
     return put(record, e.tenant, 1, e.line, e.from, e.to, {.lease = e.lease, .task = e.task});
   }
-  // Budgets and reviews live in the state.
-  Result<void> on(const Record&, const HoldsReviewed&) {
-    return {};
-  }
-  Result<void> on(const Record&, const BudgetSet&) {
-    return {};
-  }
-  Result<void> on(const Record&, const BudgetRemoved&) {
-    return {};
-  }
-  Result<void> on(const Record&, const BudgetApproved&) {
-    return {};
-  }
-
-  // Idempotency keys live in the state and its snapshots; nobody asks the tables for them.
-  Result<void> on(const Record&, const RequestRecorded&) {
-    return {};
-  }
-  Result<void> on(const Record&, const RequestsForgotten&) {
-    return {};
-  }
-
-  // Neither do queues and promises: they are asked of the state.
-  Result<void> on(const Record&, const SchedulingSet&) {
-    return {};
-  }
-  Result<void> on(const Record&, const TaskPromised&) {
-    return {};
-  }
-  Result<void> on(const Record&, const PromiseDropped&) {
-    return {};
-  }
-  Result<void> on(const Record&, const NodeMarked&) {
-    return {};
-  }
-  Result<void> on(const Record&, const SellerSet&) {
-    return {};
-  }
-  Result<void> on(const Record&, const SpotPlanned&) {
-    return {};
-  }
-  Result<void> on(const Record&, const SpotSighted&) {
+  // What lives in the state and its snapshots alone: nobody asks the tables for it.
+  template <OneOf<HoldsReviewed, BudgetSet, BudgetRemoved, BudgetApproved, RequestRecorded,
+                  RequestsForgotten, SchedulingSet, TaskPromised, PromiseDropped, NodeMarked,
+                  SellerSet, SpotPlanned, SpotSighted, MoveBegun>
+                Event>
+  Result<void> on(const Record&, const Event&) {
     return {};
   }
   Result<void> on(const Record&, const TaskLate& e) {
@@ -569,6 +552,7 @@ struct Projector::Statements {
   }
 
   Database& database;
+  MeasureTables measures;
   std::map<RateCardId, PriceTerms> taxed_by;  // of cards, their taxes alone
 };
 

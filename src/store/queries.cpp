@@ -6,6 +6,8 @@
 
 #include "domain/event_codec.hpp"
 #include "store/journal_reader.hpp"
+#include "store/lease_rows.hpp"
+#include "store/measure_tables.hpp"
 #include "store/query_reading.hpp"
 
 namespace loam::store {
@@ -92,83 +94,6 @@ std::string tasks_sql(const TaskFilter& filter, bool after) {
   return sql + "ORDER BY t.id DESC LIMIT ?5";
 }
 
-Result<SliceRow> read_slice(const Statement& statement) {
-  Columns columns(statement);
-  SliceRow row;
-  row.device = columns.id<DeviceId>();
-  row.name = columns.text();
-  row.device_type = columns.text();
-  row.share = columns.quantity<MilliDeviceUnit>();
-  row.memory = columns.quantity<MebibytesUnit>();
-  LOAM_CHECK(columns.done("a slice"));
-  return row;
-}
-
-Result<LeaseRow> read_lease(const Statement& statement) {
-  Columns columns(statement);
-  LeaseRow row;
-  row.id = columns.id<LeaseId>();
-  row.task = columns.id<TaskId>();
-  row.epoch = Epoch{static_cast<std::uint32_t>(columns.integer())};
-  row.ce = columns.quantity<MilliCeUnit>();
-  row.billable_ce = columns.quantity<MilliCeUnit>();
-  row.isolation = columns.enumerator<Isolation>();
-  row.granted_at = columns.instant();
-  row.started_at = columns.instant();
-  row.stop_at = columns.instant();
-  row.ended_at = columns.instant();
-  row.stop_reason = columns.enumerator<StopReason>();
-  row.device_time = columns.optional<Duration>();
-  row.memory_peak = columns.optional<Mebibytes>();
-  row.rank = columns.integer();
-  row.outcome = columns.enumerator<TaskOutcome>();
-  row.exit_code = columns.optional_integer();
-  row.reason = columns.text();
-  LOAM_CHECK(columns.done("lease " + row.id.text()));
-  return row;
-}
-
-constexpr std::string_view lease_columns =
-    "id, task_id, epoch, milli_ce, billable_milli_ce, isolation, granted_ms, started_ms, "
-    "stop_at_ms, ended_ms, stop_reason, device_time_ms, memory_peak_mib, rank, outcome, exit_code, "
-    "reason ";
-
-// In one query for all of them.
-Result<void> put_slices(Database& database, std::vector<LeaseRow>& leases) {
-  if (leases.empty()) return {};
-  std::string ids;
-  std::map<LeaseId, LeaseRow*> by_id;
-  for (LeaseRow& lease : leases) {
-    ids += (ids.empty() ? "[" : ",") + std::to_string(lease.id.value);
-    by_id[lease.id] = &lease;
-  }
-  ids += "]";
-  LOAM_TRY(slices,
-           database.prepare(
-               "SELECT s.device_id, n.name || '/' || d.node_index, d.type, s.milli_device, "
-               "s.memory_mib, s.lease_id FROM slices s JOIN devices d ON d.id = s.device_id "
-               "JOIN nodes n ON n.id = d.node_id WHERE s.lease_id IN "
-               "(SELECT value FROM json_each(?)) ORDER BY s.lease_id, s.position"));
-  slices.bind_all(std::string_view(ids));
-  while (true) {
-    LOAM_TRY(more, slices.step());
-    if (!more) return {};
-    LOAM_TRY(slice, read_slice(slices));
-    constexpr int lease_column = 5;
-    by_id.at(LeaseId{static_cast<std::uint64_t>(slices.integer(lease_column))})
-        ->slices.push_back(std::move(slice));
-  }
-}
-
-Result<std::vector<LeaseRow>> leases_of(Database& database, TaskId task) {
-  LOAM_TRY(query, database.prepare("SELECT " + std::string(lease_columns) +
-                                   "FROM leases WHERE task_id = ? ORDER BY id"));
-  query.bind_all(number(task));
-  LOAM_TRY(leases, read_all(query, read_lease));
-  LOAM_CHECK(put_slices(database, leases));
-  return leases;
-}
-
 Result<TaskSpec> decoded(const Statement& row, int column, TaskId task) {
   LOAM_TRY(event, decode(EncodedEvent{std::string(row.text(column)),
                                       static_cast<int>(row.integer(column + 1)),
@@ -206,16 +131,6 @@ Result<std::map<TaskId, TaskSpec>> specs_of(Database& database, const std::strin
   }
 }
 
-Result<std::vector<LeaseRow>> last_leases_of(Database& database, const std::string& ids) {
-  LOAM_TRY(query, database.prepare("SELECT " + std::string(lease_columns) +
-                                   "FROM leases WHERE id IN (SELECT lease_id FROM tasks WHERE id "
-                                   "IN (SELECT value FROM json_each(?))) ORDER BY id"));
-  query.bind_all(std::string_view(ids));
-  LOAM_TRY(leases, read_all(query, read_lease));
-  LOAM_CHECK(put_slices(database, leases));
-  return leases;
-}
-
 Result<UsageRecord> read_usage(const Statement& statement) {
   Columns columns(statement);
   UsageRecord record;
@@ -250,8 +165,26 @@ constexpr std::string_view usage_columns =
     "u.memory_mib, u.rate_card_id, u.purchase_model, u.tariff, u.price_window, u.billed_ms, "
     "u.tasks, u.tier_month_ms, u.currency, u.unit_price, u.list, u.net, u.list_residue, "
     "u.net_residue, u.month_end_ms, "
-    "l.isolation FROM usage u JOIN leases l ON l.id = u.lease_id ";
+    "l.isolation";
+constexpr std::string_view usage_tables = " FROM usage u JOIN leases l ON l.id = u.lease_id ";
 constexpr int isolation_column = 22;
+
+// With what was measured in the record's time.
+std::string usage_columns_and_facts() {
+  const char *from = "min(u.from_ms, u.to_ms)", *to = "max(u.from_ms, u.to_ms)";
+  return std::string(usage_columns) + ", " + measured_ms_sql("u.lease_id", from, to) + ", " +
+         busy_ms_sql("u.lease_id", from, to) + std::string(usage_tables);
+}
+
+Result<UsageFacts> read_facts(const Statement& statement) {
+  Columns columns(statement, isolation_column);
+  UsageFacts facts;
+  facts.isolation = columns.enumerator<Isolation>();
+  facts.measured = columns.duration();
+  facts.device_time = columns.duration();
+  LOAM_CHECK(columns.done("what is known of usage"));
+  return facts;
+}
 
 // Adds a record to the line it belongs to: the last one, or a new one.
 void add_to_bill(Bill& bill, const UsageRecord& record, Isolation isolation) {
@@ -431,8 +364,9 @@ Result<TaskDetail> Queries::task(TaskId id) {
 
 Result<std::vector<UsageRecord>> Queries::usage(TaskId id) {
   LOAM_TRY(database, Borrowed::take(*this));
-  LOAM_TRY(query, database->prepare("SELECT " + std::string(usage_columns) +
-                                    "WHERE u.task_id = ? ORDER BY u.id"));
+  LOAM_TRY(query,
+           database->prepare("SELECT " + std::string(usage_columns) + std::string(usage_tables) +
+                             "WHERE u.task_id = ? ORDER BY u.id"));
   query.bind_all(number(id));
   return read_all(query, read_usage);
 }
@@ -444,9 +378,10 @@ Result<Bill> Queries::bill(TenantId tenant, Instant from, Instant to) {
   bill.tenant = tenant;
   bill.currency = currency;
   bill.list = bill.discount = bill.net = Money::zero(currency);
-  LOAM_TRY(query, database->prepare("SELECT " + std::string(usage_columns) +
-                                    "WHERE u.tenant_id = ? AND u.from_ms >= ? AND "
-                                    "u.from_ms < ? ORDER BY u.task_id, u.from_ms, u.id"));
+  LOAM_TRY(query,
+           database->prepare("SELECT " + std::string(usage_columns) + std::string(usage_tables) +
+                             "WHERE u.tenant_id = ? AND u.from_ms >= ? AND "
+                             "u.from_ms < ? ORDER BY u.task_id, u.from_ms, u.id"));
   query.bind_all(number(tenant), from.ms, to.ms);
   while (true) {
     LOAM_TRY(more, query.step());
@@ -474,7 +409,7 @@ Result<void> Queries::usage_between(TenantId tenant, Instant from, Instant to,
   LOAM_TRY(database, Borrowed::take(*this));
   // The first two bounds are for the index; records that take back run backwards.
   LOAM_TRY(query,
-           database->prepare("SELECT " + std::string(usage_columns) +
+           database->prepare("SELECT " + usage_columns_and_facts() +
                              "WHERE u.tenant_id = ?1 AND u.from_ms >= ?2 AND u.from_ms < ?3 AND "
                              "CASE WHEN u.from_ms = u.to_ms THEN u.from_ms >= ?4 AND u.from_ms < "
                              "?5 ELSE max(u.from_ms, u.to_ms) > ?4 AND min(u.from_ms, u.to_ms) < "
@@ -485,10 +420,8 @@ Result<void> Queries::usage_between(TenantId tenant, Instant from, Instant to,
     LOAM_TRY(more, query.step());
     if (!more) return {};
     LOAM_TRY(record, read_usage(query));
-    Columns isolation(query, isolation_column);
-    const auto given = isolation.enumerator<Isolation>();
-    LOAM_CHECK(isolation.done("lease " + record.lease.text()));
-    each(record, given);
+    LOAM_TRY(facts, read_facts(query));
+    each(record, facts);
   }
 }
 

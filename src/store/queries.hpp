@@ -85,13 +85,40 @@ struct LeaseRow {
   Instant started_at = Instant::never();
   Instant stop_at = Instant::never();
   Instant ended_at = Instant::never();
-  std::optional<Duration> device_time;      // measured; ended leases only
-  std::optional<Mebibytes> memory_peak;     // likewise
+  std::optional<Mebibytes> memory_peak;     // measured; ended leases only
   std::int64_t rank = 0;                    // in its gang
   TaskOutcome outcome = TaskOutcome::none;  // of the attempt; none while it lives
   std::optional<std::int64_t> exit_code;
   std::string reason;
+  Instant queued_at;                   // since when its task had waited for it
+  std::optional<std::int64_t> output;  // thousandths; what it said it made
+  // What of its time was measured, and how long its devices were busy in that, added up. 0: nobody
+  // measured.
+  Duration measured;
+  Duration device_time;
   std::vector<SliceRow> slices;
+};
+struct LeaseFilter {
+  std::optional<TenantId> tenant;
+  std::vector<TaskId> tasks{};  // empty: of any
+  // Those that ran in [from, to), and what was measured of them in it; the default: all there are.
+  Instant from{};
+  Instant to = Instant::never();
+};
+// A lease among those of other tasks.
+struct LeaseUseRow {
+  LeaseRow lease;
+  TenantId tenant;
+  std::string task_name;
+  Money net;  // of its usage records
+};
+// A device that could give so much (work class general) over [from, to).
+struct CapacityRow {
+  DeviceId device;
+  std::string name;  // "n1/0"
+  Instant from;
+  Instant to;
+  MilliCe ce;
 };
 struct TaskDetail {
   TaskRow task;
@@ -206,12 +233,18 @@ class Queries {
   Result<TaskDetail> task(TaskId id);
   Result<std::vector<UsageRecord>> usage(TaskId id);  // oldest first
 
+  // Newest first, at most `limit` (1 … 1000), older than `before` (none: from the newest).
+  Result<std::vector<LeaseUseRow>> leases(const LeaseFilter& filter, LeaseId before,
+                                          std::int64_t limit);
+  // By device, then in order of time; what was not in service is not there. Cost: a scan of all
+  // changes of devices.
+  Result<std::vector<CapacityRow>> capacity(Instant from, Instant to);
+
   // Usage that begins in [from, to). A tenant without usage has an empty bill.
   Result<Bill> bill(TenantId tenant, Instant from, Instant to);
-  // Calls `each` for the tenant's usage that meets [from, to), with the isolation that its lease
-  // was given, in order of ids. A record without length is where it begins. Records of more than
-  // eight days may be left out: there are none.
-  using EachUsage = std::function<void(const UsageRecord&, Isolation)>;
+  // Calls `each` for the tenant's usage that meets [from, to), in order of ids. A record without
+  // length is where it begins. Records of more than eight days may be left out: there are none.
+  using EachUsage = std::function<void(const UsageRecord&, const UsageFacts&)>;
   Result<void> usage_between(TenantId tenant, Instant from, Instant to, const EachUsage& each);
   // What was charged or given back besides, for times that begin in [from, to), in order of time.
   Result<std::vector<AdjustmentRow>> adjustments(TenantId tenant, Instant from, Instant to);

@@ -19,7 +19,7 @@ inline constexpr std::int64_t application_id = 0x4c4f414d;
 // SQLite's user_version: the tables that cannot be rebuilt (journal, meta, snapshots).
 inline constexpr std::int64_t schema_version = 1;
 // The tables that can: a file with another version has its projections rebuilt on opening.
-inline constexpr std::int64_t projection_version = 9;
+inline constexpr std::int64_t projection_version = 10;
 // What this program writes into meta as its own version.
 inline constexpr std::string_view loam_version = "0.1.0";
 

@@ -130,10 +130,75 @@ Result<std::optional<TaskRecord>> FakeDaemon::task(TaskId id) {
 Result<void> FakeDaemon::usage(TenantId tenant, Instant from, Instant to, const EachUsage& each) {
   const std::lock_guard lock(mutex_);
   for (const UsageRecord& record : usage_) {
-    if (record.tenant == tenant && billing::part_in(record, {from, to}))
-      each(record, isolation_of_.at(record.lease));
+    if (record.tenant != tenant || !billing::part_in(record, {from, to})) continue;
+    const auto [measured, busy] = measured_in(
+        record.lease, {std::min(record.from, record.to), std::max(record.from, record.to)});
+    each(record, {isolation_of_.at(record.lease), measured, busy});
   }
   return {};
+}
+
+void FakeDaemon::measure(LeaseId lease, Instant to, Duration device_time) {
+  std::vector<Measure>& known = measures_[lease];
+  Duration before;
+  for (const Measure& each : known) before += each.device_time;
+  const Instant from = known.empty() ? *leases_.at(lease).lease.started_at : known.back().period.to;
+  if (from < to) known.push_back({{from, to}, device_time - before});
+}
+
+std::pair<Duration, Duration> FakeDaemon::measured_in(LeaseId lease,
+                                                      const billing::Period& period) const {
+  std::pair<Duration, Duration> sum;
+  const auto known = measures_.find(lease);
+  if (known == measures_.end()) return sum;
+  for (const Measure& each : known->second) {
+    const Duration part =
+        std::min(each.period.to, period.to) - std::max(each.period.from, period.from);
+    if (part.ms <= 0) continue;
+    sum.first += part;
+    sum.second += Duration{each.device_time.ms * part.ms / (each.period.to - each.period.from).ms};
+  }
+  return sum;
+}
+
+Result<std::vector<LeaseUse>> FakeDaemon::leases(const LeaseFilter& filter) {
+  const std::lock_guard lock(mutex_);
+  std::vector<LeaseUse> found;
+  const bool timed = filter.from != Instant{} || filter.to != Instant::never();
+  for (auto at = leases_.rbegin(); at != leases_.rend(); ++at) {
+    LeaseUse use = at->second;
+    const bool meets = use.lease.started_at && *use.lease.started_at < filter.to &&
+                       (!use.lease.ended_at || *use.lease.ended_at > filter.from);
+    const bool of_these =
+        filter.tasks.empty() || std::count(filter.tasks.begin(), filter.tasks.end(), use.task) > 0;
+    if ((filter.tenant && use.tenant != *filter.tenant) || !of_these || (timed && !meets) ||
+        (filter.before.valid() && !(at->first < filter.before)))
+      continue;
+    if (static_cast<std::int64_t>(found.size()) == filter.limit) break;
+    std::tie(use.lease.measured, use.lease.device_time) =
+        measured_in(at->first, {filter.from, filter.to});
+    for (const UsageRecord& record : usage_) {
+      if (record.lease == at->first) use.net += record.net;
+    }
+    found.push_back(std::move(use));
+  }
+  return found;
+}
+
+Result<std::vector<CapacityPiece>> FakeDaemon::capacity(Instant from, Instant to) {
+  const std::lock_guard lock(mutex_);
+  std::vector<CapacityPiece> pieces;
+  for (const auto& [device, steps] : capacity_) {
+    const Device& known = loop_.state().device(device);
+    const std::string name = device_name(loop_.state().node(known.node), known);
+    for (auto step = steps.begin(); step != steps.end(); ++step) {
+      const Instant begin = std::max(step->first, from);
+      const Instant end =
+          std::next(step) == steps.end() ? to : std::min(std::next(step)->first, to);
+      if (begin < end && step->second.value > 0) pieces.push_back({name, begin, end, step->second});
+    }
+  }
+  return pieces;
 }
 
 Result<std::vector<AdjustmentRecord>> FakeDaemon::adjustments(TenantId tenant, Instant from,
@@ -318,23 +383,38 @@ void FakeDaemon::project(const Record& record) {
     task.spec = *e->spec;
     task.submitted_at = record.at;
     tasks_[e->task] = task;
+    queued_[e->task] = record.at;
   } else if (const auto* e = std::get_if<LeaseGranted>(&record.event)) {
     task_of_[e->lease] = e->task;
     isolation_of_[e->lease] = e->isolation;
     TaskRecord& task = tasks_.at(e->task);
     task.state = TaskState::starting;
     task.attempts = e->epoch.value;
-    task.lease = LeaseRecord{
-        e->lease,  e->ce,        e->billable_ce, boost::describe::enum_to_string(e->isolation, "?"),
-        e->slices, std::nullopt, std::nullopt,   Duration{0}};
+    task.lease = LeaseRecord{e->lease,       e->ce,
+                             e->billable_ce, boost::describe::enum_to_string(e->isolation, "?"),
+                             e->slices,      std::nullopt,
+                             std::nullopt,   Duration{0},
+                             Duration{0}};
+    leases_[e->lease] = {*task.lease,
+                         e->task,
+                         task.tenant,
+                         task.spec.name,
+                         queued_.at(e->task),
+                         record.at,
+                         StopReason::none,
+                         TaskOutcome::none,
+                         Money::zero(loop_.state().tenant(task.tenant).spec.currency),
+                         {}};
   } else if (const auto* e = std::get_if<AttemptStarted>(&record.event)) {
     TaskRecord& task = with_lease(e->lease);
     isolation_of_[e->lease] = e->isolation;
     task.state = TaskState::running;
     task.lease->started_at = e->started_at;
+    leases_.at(e->lease).lease.started_at = e->started_at;
     if (!task.started_at) task.started_at = e->started_at;
   } else if (const auto* e = std::get_if<StopRequested>(&record.event)) {
     with_lease(e->lease).state = TaskState::stopping;
+    leases_.at(e->lease).stop_reason = e->reason;
   } else if (const auto* e = std::get_if<UsageRated>(&record.event)) {
     usage_.push_back(e->record);
     TaskRecord& task = tasks_.at(e->record.task);
@@ -347,11 +427,19 @@ void FakeDaemon::project(const Record& record) {
   } else if (const auto* e = std::get_if<LeaseEnded>(&record.event)) {
     TaskRecord& task = with_lease(e->lease);
     task.lease->ended_at = e->ended_at;
-    task.lease->device_time = e->device_time;
+    LeaseUse& use = leases_.at(e->lease);
+    use.lease.ended_at = e->ended_at;
+    use.outcome = e->verdict.outcome;
+    use.output = e->output;
+    const bool told = e->device_time.ms > 0 || isolation_of_.at(e->lease) != Isolation::advisory;
+    if (use.lease.started_at && told) measure(e->lease, e->ended_at, e->device_time);
+    std::tie(task.lease->measured, task.lease->device_time) =
+        measured_in(e->lease, {Instant{}, Instant::never()});
     if (e->output) task.output = task.output.value_or(0) + *e->output;
     if (task.lease->started_at) task.run_time += e->ended_at - *task.lease->started_at;
   } else if (const auto* e = std::get_if<TaskRequeued>(&record.event)) {
     tasks_.at(e->task).state = TaskState::waiting;
+    queued_[e->task] = record.at;
     if (e->purchase_model) tasks_.at(e->task).spec.purchase_model = *e->purchase_model;
   } else if (const auto* e = std::get_if<TaskPaused>(&record.event)) {
     tasks_.at(e->task).state = TaskState::paused;
@@ -384,6 +472,11 @@ AdjustmentRecord& FakeDaemon::adjust(const Record& record, TenantId tenant,
   return adjustments_.emplace_back(tenant, std::move(made)).second;
 }
 
+void FakeDaemon::serve(DeviceId id, Instant at) {
+  const Device& device = loop_.state().device(id);
+  capacity_[id][at] = device.placeable() ? device.facts->factors.general : MilliCe{0};
+}
+
 void FakeDaemon::project_besides(const Record& record) {
   const auto credit = [&](const auto& event) {
     AdjustmentRecord& made = adjust(record, event.tenant, {event.from, event.to}, event.line);
@@ -406,6 +499,14 @@ void FakeDaemon::project_besides(const Record& record) {
   } else if (const auto* e = std::get_if<ServicesUsed>(&record.event)) {
     for (const AdjustmentLine& line : e->lines)
       adjust(record, e->tenant, {e->from, e->to}, line).task = e->task;
+    if (e->lease.valid() && e->device_time) measure(e->lease, e->to, *e->device_time);
+  } else if (const auto* e = std::get_if<DeviceAttached>(&record.event)) {
+    capacity_[e->device][record.at] = e->facts.factors.general;
+  } else if (const auto* e = std::get_if<DeviceHealthChanged>(&record.event)) {
+    // What drains is out of service at once here: no test runs on it meanwhile.
+    serve(e->device, e->health == DeviceHealth::lost ? e->seen_at : record.at);
+  } else if (const auto* e = std::get_if<DeviceDrainChanged>(&record.event)) {
+    serve(e->device, record.at);
   } else if (const auto* e = std::get_if<TokensUsed>(&record.event)) {
     for (const AdjustmentLine& line : e->charged)
       adjust(record, e->use.caller, {e->use.from, e->use.to}, line).tags = e->use.tags;

@@ -82,6 +82,8 @@ class FakeDaemon final : public Backend {
   void read(const std::function<void(const engine::State&, Instant)>& look) override;
   Result<std::vector<TaskRecord>> tasks(const TaskFilter& filter) override;
   Result<std::optional<TaskRecord>> task(TaskId id) override;
+  Result<std::vector<LeaseUse>> leases(const LeaseFilter& filter) override;
+  Result<std::vector<CapacityPiece>> capacity(Instant from, Instant to) override;
   Result<void> usage(TenantId tenant, Instant from, Instant to, const EachUsage& each) override;
   Result<std::vector<AdjustmentRecord>> adjustments(TenantId tenant, Instant from,
                                                     Instant to) override;
@@ -112,7 +114,7 @@ class FakeDaemon final : public Backend {
   Result<BackupDone> backup(const std::string& path) override;
   Result<std::string> reload() override { return std::string("nothing changed"); }
   bool journal_healthy() override { return !journal.full; }
-  Counters counters() override { return {commands_, commands_, 0, 0, 0}; }
+  Counters counters() override { return {commands_, commands_, 0, 0}; }
   std::string version() override { return "0.0.0-test"; }
   Instant started_at() override { return {1'772'409'600'000}; }
 
@@ -129,6 +131,21 @@ class FakeDaemon final : public Backend {
   std::map<TaskId, TaskRecord> tasks_;
   std::map<LeaseId, TaskId> task_of_;
   std::map<LeaseId, Isolation> isolation_of_;
+  // What was measured of a lease since it was last told: in `period`, its devices were so busy.
+  struct Measure {
+    billing::Period period;
+    Duration device_time;
+  };
+  // Adds it: up to `to` its devices were so busy in all.
+  void measure(LeaseId lease, Instant to, Duration device_time);
+  // A device is in service from then on, or no more.
+  void serve(DeviceId device, Instant at);
+  // What of the lease in a time was measured, and its devices busy in it.
+  std::pair<Duration, Duration> measured_in(LeaseId lease, const billing::Period& period) const;
+  std::map<LeaseId, LeaseUse> leases_;
+  std::map<LeaseId, std::vector<Measure>> measures_;
+  std::map<TaskId, Instant> queued_;
+  std::map<DeviceId, std::map<Instant, MilliCe>> capacity_;  // steps
   std::vector<UsageRecord> usage_;
   std::vector<TransactionRecord> transactions_;
   std::vector<std::pair<TenantId, AdjustmentRecord>> adjustments_;

@@ -138,6 +138,52 @@ TEST_F(TasksTest, a_quote_suggests_what_the_last_runs_needed) {
   EXPECT_EQ(less.as<QuoteView>().suggestion, "");
 }
 
+TEST_F(TasksTest, compute_is_taken_from_earlier_runs_and_said_why) {
+  const auto body = [](const std::string& ce) {
+    return R"({"tenant":"acme","command":["/bin/true"],"time":"1h","name":"train","memory":"4GiB","ce":")" +
+           ce + "\"}";
+  };
+  const auto first = post("/v1/tasks", body("auto:40")).as<TaskView>();
+  EXPECT_EQ(first.ce, "40");
+  EXPECT_EQ(first.takes, "40 CE, the most: no run of its name was measured before");
+  const TaskId id = *TaskId::parse(first.id);
+  daemon.start(id);
+  daemon.clock.advance(Duration::minutes(10));
+  daemon.end(id, Duration::minutes(1), std::nullopt);
+  const std::string why =
+      "12 of at most 40 CE: its last run used 10 CE at most, and a fifth is added";
+  const auto quote = post("/v1/quote", body("auto:40")).as<QuoteView>();
+  EXPECT_EQ(quote.takes, why);
+  EXPECT_EQ(quote.ce, "12");
+  EXPECT_FALSE(quote.suggested_ce) << "it is taken already";
+  const auto second = post("/v1/tasks", body("auto:40")).as<TaskView>();
+  EXPECT_EQ(second.ce, "12");
+  EXPECT_EQ(get("/v1/tasks/" + second.id).as<TaskView>().takes, why);
+  EXPECT_EQ(post("/v1/tasks", body("40")).as<TaskView>().takes, "");
+  for (const char* wrong : {"auto", "auto:", "auto:0", "auto40", "auto:much", "automatic:40"})
+    EXPECT_EQ(post("/v1/quote", body(wrong)).status(), 400) << wrong;
+}
+
+TEST_F(TasksTest, a_task_that_waited_as_long_as_it_would_has_expired) {
+  const TaskId first = submit("acme", R"("gang":4)");
+  const Caught waits = post("/v1/tasks", task_body("beta", R"("wait_at_most":"30m")"));
+  ASSERT_EQ(waits.status(), 201) << waits.response->body;
+  const auto waiting = waits.as<TaskView>();
+  EXPECT_EQ(waiting.state, "waiting");
+  EXPECT_EQ(waiting.expires_at, "2026-03-02T00:30:00Z");
+  EXPECT_FALSE(get("/v1/tasks/" + first.text()).as<TaskView>().expires_at);
+  daemon.clock.advance(Duration::minutes(30));
+  daemon.run(TimePassed{});
+  const auto over = get("/v1/tasks/" + waiting.id).as<TaskView>();
+  EXPECT_EQ(over.outcome, "expired");
+  EXPECT_EQ(over.reason, "it waited 30m and did not start");
+  EXPECT_EQ(over.held, "0");
+  EXPECT_FALSE(over.expires_at);
+  EXPECT_EQ(get("/v1/tenants/beta").as<TenantView>().wallet, "1000");
+  EXPECT_EQ(post("/v1/tasks", task_body("beta", R"("wait_at_most":"soon")")).status(), 400);
+  EXPECT_EQ(post("/v1/tasks", task_body("beta", R"("wait_at_most":"0ms")")).status(), 400);
+}
+
 TEST_F(TasksTest, stop_pause_and_resume_say_what_became_of_the_task) {
   const TaskId id = submit();
   daemon.start(id);

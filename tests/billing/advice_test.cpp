@@ -41,6 +41,26 @@ TEST(Advice, a_hidden_cost_turns_the_worked_example_to_two) {
   EXPECT_EQ(advice.break_even, BasisPoints{6750});
 }
 
+// What the curve costs with `commitment` thousandths of the first option, step by step.
+Money cost_of_commitment(const std::vector<UsageStep>& usage, const AdviceRequest& request,
+                         std::int64_t commitment) {
+  constexpr Int128 hour_ms = 3'600'000, year_ms = hour_ms * 24 * 365, whole = 10'000;
+  const CommitOption& option = request.options.front();
+  Int128 length = 0, used = 0, rest = 0;
+  for (const UsageStep& step : usage) {
+    const std::int64_t covered = std::min(step.amount, commitment);
+    length += step.length.ms;
+    used += Int128{covered} * step.length.ms;
+    rest += Int128{step.amount - covered} * step.length.ms;
+  }
+  const Int128 upfront =
+      option.upfront.units() * hour_ms * (whole + option.interest.value * length / year_ms);
+  const Int128 held = (option.price.units() + option.hidden.units()) * length * whole + upfront;
+  const Int128 dear = request.on_demand.units() + request.on_demand_hidden.units();
+  return Money(held * commitment + (option.used.units() * used + dear * rest) * whole, usd)
+      .times_ratio(1, 1000 * hour_ms * whole, Rounding::half_even);
+}
+
 std::vector<UsageStep> random_curve(Random& random) {
   std::vector<UsageStep> usage;
   Instant at{0};

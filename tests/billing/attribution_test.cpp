@@ -8,15 +8,18 @@
 namespace loam::billing {
 namespace {
 
-TEST(Tags, read_and_written) {
-  EXPECT_EQ(*parse_tags("team=vision,cost-centre=4=2"),
-            (Tags{{"cost-centre", "4=2"}, {"team", "vision"}}));
-  EXPECT_TRUE(parse_tags("")->empty());
-  EXPECT_EQ(to_text(*parse_tags("b=2,a=1")), "a=1,b=2");
-  for (const char* text : {"team", "=x", "a=1,", ",", "a=1,a=2", "a b=1", "a=\x01", "a=1,,b=2"})
-    EXPECT_FALSE(parse_tags(text).ok()) << text;
-  EXPECT_FALSE(parse_tags(std::string(64, 'k') + "=v").ok());
-  EXPECT_FALSE(parse_tags("k=" + std::string(257, 'v')).ok());
+TEST(Tags, are_checked_and_written_by_key) {
+  EXPECT_TRUE(check(Tags{}).ok());
+  const Tags good{{"b", "2"}, {"a/b.c-d_9", "4=2"}, {std::string(63, 'k'), std::string(256, 'v')}};
+  EXPECT_TRUE(check(good).ok());
+  EXPECT_EQ(to_text(Tags{{"b", "2"}, {"a", "1"}}), "a=1,b=2");
+  for (const Tags& tags : {Tags{{"", "x"}}, Tags{{"a b", "1"}}, Tags{{"a=", "1"}},
+                           Tags{{"a", "\x01"}}, Tags{{"a", "\x7f"}}, Tags{{"a", "b,c"}},
+                           Tags{{std::string(64, 'k'), "v"}}, Tags{{"k", std::string(257, 'v')}}})
+    EXPECT_FALSE(check(tags).ok()) << to_text(tags);
+  Tags many;
+  for (int i = 0; i < 101; ++i) many.emplace("k" + std::to_string(i), "");
+  EXPECT_NE(refusal(check(many)).find("101 tags"), std::string::npos);
 }
 
 TEST(CiTags, are_filled_in_and_never_replace_what_the_task_says) {
@@ -149,7 +152,7 @@ TEST(Costs, buckets_conserve_every_unit) {
 RunMeasure measured(const char* name, std::int64_t asked, std::int64_t used, const char* cost) {
   RunMeasure run;
   run.name = name;
-  run.device = "n1/0";
+  run.slices = {{"n1/0", MilliDevice{400}}};
   run.submitted = at("2025-03-01T00:00:00Z");
   run.from = at("2025-03-01T00:10:00Z");
   run.to = at("2025-03-01T10:10:00Z");
@@ -163,8 +166,8 @@ TEST(Efficiency, names_who_asked_for_forty_and_used_nine) {
   RunMeasure served = measured("serve", 50'000, 45'000, "10");
   served.output = 4'000'000;
   const EfficiencyReport report =
-      efficiency({measured("train", 40'000, 9'000, "8"), served}, {{"n1/0", MilliCe{100'000}}},
-                 {at("2025-03-01T00:10:00Z"), at("2025-03-01T10:10:00Z")});
+      efficiency({measured("train", 40'000, 9'000, "8"), served},
+                 {{"n1/0", MilliCe{100'000}, served.from, served.to}}, {served.from, served.to});
   ASSERT_EQ(report.proposals.size(), 1u);
   EXPECT_EQ(report.proposals[0].words, "train asked for 40 CE and used 9: ask for 10.8");
   EXPECT_EQ(report.proposals[0].saving, money("5.84"));
@@ -182,8 +185,7 @@ TEST(Efficiency, names_who_asked_for_forty_and_used_nine) {
 TEST(Efficiency, slices_are_told_by_device_and_share) {
   RunMeasure small = measured("a", 40'000, 9'000, "8"), again = measured("b", 40'000, 31'000, "8"),
              large = measured("c", 90'000, 90'000, "8"), unknown = measured("d", 10, 0, "8");
-  small.share = again.share = unknown.share = MilliDevice{400};
-  large.share = MilliDevice{900};
+  large.slices = {{"n1/0", MilliDevice{900}}};
   unknown.measured = false;
   const EfficiencyReport report = efficiency(
       {large, small, again, unknown}, {}, {at("2025-03-01T00:10:00Z"), at("2025-03-01T10:10:00Z")});
@@ -194,6 +196,45 @@ TEST(Efficiency, slices_are_told_by_device_and_share) {
   EXPECT_EQ(report.slices[0].used, BasisPoints{5000});
   EXPECT_EQ(report.slices[1].share, MilliDevice{900});
   EXPECT_EQ(report.slices[1].used, BasisPoints{10'000});
+}
+
+TEST(Efficiency, a_device_counts_while_it_was_in_service) {
+  // Of ten hours the first device was there for four, and the second for the last two.
+  RunMeasure run = measured("train", 50'000, 20'000, "8");
+  run.to = run.from + Duration::hours(4);
+  const Period whole{run.from, run.from + Duration::hours(10)};
+  const std::vector<DeviceCapacity> devices{
+      {"n1/0", MilliCe{100'000}, run.from - Duration::hours(1), run.to},
+      {"n1/1", MilliCe{50'000}, whole.to - Duration::hours(2), whole.to + Duration::hours(9)},
+      {"n1/2", MilliCe{50'000}, whole.to, whole.to + Duration::hours(9)}};
+  EXPECT_EQ(capacity_in(devices, whole), Int128{500'000} * Duration::hours(1).ms);
+  const EfficiencyReport report = efficiency({run}, devices, whole);
+  ASSERT_EQ(report.devices.size(), 2u) << "the third was not there yet";
+  EXPECT_EQ(report.devices[0].asked, BasisPoints{5000});
+  EXPECT_EQ(report.devices[0].used, BasisPoints{2000});
+  EXPECT_EQ(report.devices[0].idle, BasisPoints{5000});
+  EXPECT_EQ(report.devices[1].device, "n1/1");
+  EXPECT_EQ(report.devices[1].idle, BasisPoints{10'000});
+  EXPECT_EQ(report.used, BasisPoints{1600}) << "80 of 500 CE-hours";
+}
+
+TEST(Efficiency, what_lies_on_several_devices_is_spread_over_them) {
+  RunMeasure pair = measured("train", 90'000, 30'000, "8");
+  pair.slices = {{"n1/0", MilliDevice{1000}}, {"n1/1", MilliDevice{500}}};
+  const Period whole{pair.from, pair.to};
+  const EfficiencyReport report = efficiency({pair},
+                                             {{"n1/0", MilliCe{60'000}, pair.from, pair.to},
+                                              {"n1/1", MilliCe{60'000}, pair.from, pair.to}},
+                                             whole);
+  ASSERT_EQ(report.devices.size(), 2u);
+  EXPECT_EQ(report.devices[0].asked, BasisPoints{10'000});
+  EXPECT_EQ(report.devices[1].asked, BasisPoints{5000});
+  EXPECT_EQ(report.devices[1].used, BasisPoints{1666});
+  ASSERT_EQ(report.slices.size(), 2u);
+  EXPECT_EQ(report.slices[0].device, "n1/0");
+  EXPECT_EQ(report.slices[1].share, MilliDevice{500});
+  EXPECT_EQ(report.slices[1].used, BasisPoints{3333});
+  EXPECT_EQ(report.works[0].runs, 1) << "one lease is one run";
 }
 
 TEST(Efficiency, a_unit_costs_what_the_runs_that_made_it_cost) {
@@ -249,8 +290,8 @@ TEST(Costs, hours_are_told_as_the_zones_clock_shows_them) {
 TEST(Efficiency, a_run_that_nobody_measured_holds_its_device_and_says_nothing_of_its_use) {
   RunMeasure unknown = measured("train", 50'000, 0, "8");
   unknown.measured = false;
-  const auto report =
-      efficiency({unknown}, {{"n1/0", MilliCe{100'000}}}, {unknown.from, unknown.to});
+  const auto report = efficiency({unknown}, {{"n1/0", MilliCe{100'000}, unknown.from, unknown.to}},
+                                 {unknown.from, unknown.to});
   ASSERT_EQ(report.devices.size(), 1u);
   EXPECT_EQ(report.devices[0].asked, BasisPoints{5000});
   EXPECT_TRUE(report.works.empty() && report.proposals.empty());

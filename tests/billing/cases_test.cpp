@@ -1,6 +1,6 @@
 // Faults that users of other billing systems reported, each with the right answer worked by hand. A
-// test's name begins with the case's; those of dup-event, rerun-batch and failed-payment-void are
-// scenarios, since what they ask is the engine's.
+// test's name begins with the case's; those of dup-event, rerun-batch, failed-payment-void and
+// tier-edge are scenarios, since what they ask is the engine's.
 #include "billing/accounts.hpp"
 #include "billing/apportion.hpp"
 #include "billing/attribution.hpp"
@@ -8,7 +8,6 @@
 #include "billing/fixture.hpp"
 #include "billing/focus.hpp"
 #include "billing/purchase.hpp"
-#include "billing/tiers.hpp"
 
 namespace loam::billing {
 namespace {
@@ -85,17 +84,6 @@ TEST(BillingCase, price_change_midrun_splits_the_charge) {
   EXPECT_EQ(total_of(charges, usd).net, money("14.00"));
 }
 
-TEST(BillingCase, tier_edge_is_still_in_the_lower_tier) {
-  const std::vector<Tier> free_first{{0, money("0.00")}, {250'000, money("0.02")}};
-  EXPECT_EQ(tiered_cost(free_first, TierMode::graduated, 250'000), money("0.00"));
-  EXPECT_EQ(tiered_cost(free_first, TierMode::graduated, 250'500), money("0.01"));
-  EXPECT_EQ(tiered_cost(free_first, TierMode::graduated, 251'000), money("0.02"));
-  const std::vector<Tier> kilobytes{{0, money("1.40")}, {10'000'000, money("1.32")}};
-  EXPECT_EQ(tiered_cost(kilobytes, TierMode::graduated, 10'500'000), money("14660.00"));
-  EXPECT_EQ(tiered_cost(kilobytes, TierMode::volume, 10'500'000), money("13860.00"));
-  EXPECT_EQ(tiered_cost(kilobytes, TierMode::volume, 10'000'000), money("14000.00"));
-}
-
 TEST(BillingCase, line_vs_total_of_half_cents_agree) {
   const Settled settled = settle(std::vector<Money>(3, money("0.005")), usd);
   EXPECT_EQ(settled.total, money("0.02"));
@@ -121,12 +109,15 @@ TEST(BillingCase, budget_race_admits_no_more_than_it_holds) {
   const Instant now = at("2025-03-05T00:00:00Z");
   int admitted = 0;
   for (int i = 0; i < 5; ++i) {
-    admitted +=
-        books.reserve("t" + std::to_string(i), TenantId{1}, {}, money("0.15"), now).ok() ? 1 : 0;
+    if (!books.admit(TenantId{1}, {}, money("0.15"), now).ok()) continue;
+    books.set_aside("t" + std::to_string(i), TenantId{1}, {}, money("0.15"), now);
+    ++admitted;
   }
   EXPECT_EQ(admitted, 3);
-  for (int i = 0; i < 3; ++i)
-    books.settle("t" + std::to_string(i), TenantId{1}, {}, money("0.12"), now);
+  for (int i = 0; i < 3; ++i) {
+    books.set_aside("t" + std::to_string(i), TenantId{1}, {}, money("0"), now);
+    books.count(TenantId{1}, {}, money("0.12"), now);
+  }
   const auto standing = books.standing("cap", now);
   EXPECT_EQ(standing.spent, money("0.36"));
   EXPECT_EQ(standing.reserved, money("0.00"));
@@ -160,19 +151,16 @@ TEST(BillingCase, never_started_has_no_usage_to_bill) {
   EXPECT_FALSE(lease.started());
 }
 
-TEST(BillingCase, commitment_unused_is_told) {
-  const SpendCover cover = cover_spend(money("1.00"), money("0.75"));
-  EXPECT_EQ(cover.used, money("0.75"));
-  EXPECT_EQ(cover.unused, money("0.25"));
-  EXPECT_EQ(cover.rest, money("0.00"));
-  // The three kinds of row.
+// What is used and unused of the hour is SpendCommitments.commitment_unused_of_an_hour_is_told's.
+TEST(BillingCase, commitment_unused_is_a_row_of_its_own) {
   const Period hour{at("2025-03-01T00:00:00Z"), at("2025-03-01T01:00:00Z")};
   const Int128 one = Money::units_per_one;
-  const FocusRow used = focus_covered("c", "Subscription", cover.used, one * 3 / 4, "Hours", hour);
+  const FocusRow used =
+      focus_covered("c", "Subscription", money("0.75"), one * 3 / 4, "Hours", hour);
   EXPECT_EQ(used.billed, money("0.00"));
   EXPECT_EQ(used.effective, money("0.75"));
   EXPECT_EQ(used.commitment_quantity, one * 3 / 4);
-  const FocusRow unused = focus_unused("c", "Subscription", cover.unused, one / 4, "Hours", hour);
+  const FocusRow unused = focus_unused("c", "Subscription", money("0.25"), one / 4, "Hours", hour);
   EXPECT_EQ(unused.billed, money("0.00"));
   EXPECT_EQ(unused.effective, money("0.25"));
   EXPECT_EQ(unused.consumed_quantity, std::nullopt);

@@ -54,17 +54,6 @@ TEST(Cover, the_rest_falls_to_on_demand) {
   EXPECT_EQ(coverage.unused[0].ce, MilliCe{4000});
 }
 
-TEST(Reservation, unused_time_is_billed_by_the_rule) {
-  const std::vector<Usage> usages{usage("a", start, start + hm(1), 6000)};
-  const Coverage coverage = cover(usages, {"r", {start, start + hm(2)}, MilliCe{10'000}});
-  // 20 CE-hours reserved, 6 used.
-  const ReservationCost full = reservation_cost(coverage, money("3"), {10'000});
-  EXPECT_EQ(full.used, money("18"));
-  EXPECT_EQ(full.unused, money("42"));
-  EXPECT_EQ(reservation_cost(coverage, money("3"), {5000}).unused, money("21"));
-  EXPECT_EQ(reservation_cost(coverage, money("3"), {0}).unused, money("0"));
-}
-
 TEST(CommitmentPlan, periods_follow_the_anchor_through_short_months) {
   const CommitmentPlan monthly{
       "m", day("2025-01-31"), 1, day("2025-01-31"), day("2025-05-15"), money("310"), {}};

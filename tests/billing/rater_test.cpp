@@ -1,93 +1,10 @@
-// Rating against an independent slow rater that walks every second, and the rules one by one.
-#include <date/tz.h>
-
-#include <algorithm>
-
+// The rules of rating one by one. The whole of it against an independent slow rater is in
+// reference_test.
 #include "billing/fixture.hpp"
 #include "billing/quotes.hpp"
 
 namespace loam::billing {
 namespace {
-
-// --- The slow rater ----------------------------------------------------------------------------
-// Second by second, its time zones straight from the date library, its sums in plain integers. It
-// shares nothing with the rater but the card.
-struct SlowWindow {
-  int from_minute;
-  int to_minute;
-  std::vector<int> days;  // 0 = Sunday
-  Int128 price;           // Money units
-};
-
-Int128 price_of_second(const std::vector<SlowWindow>& windows, const date::time_zone& zone,
-                       std::int64_t second) {
-  const auto local = zone.to_local(date::sys_seconds{std::chrono::seconds{second}});
-  const auto midnight = date::floor<date::days>(local);
-  const auto minute = static_cast<int>((local - midnight).count() / 60);
-  const int weekday =
-      static_cast<int>(date::weekday{date::sys_days{midnight.time_since_epoch()}}.c_encoding());
-  for (const SlowWindow& window : windows) {
-    const bool today =
-        std::find(window.days.begin(), window.days.end(), weekday) != window.days.end();
-    if (today && window.from_minute <= minute && minute < window.to_minute) return window.price;
-  }
-  ADD_FAILURE() << "no window";
-  return 0;
-}
-
-// Twice the distance, so that a half is whole.
-bool within_half_unit(Int128 units, Int128 exact, Int128 denominator) {
-  const Int128 off = (units * denominator - exact) * 2;
-  return -denominator <= off && off <= denominator;
-}
-
-TEST(Rater, in_any_zone_equals_rating_second_by_second) {
-  const char* const zones[] = {"UTC",          "America/New_York",    "Europe/Berlin",
-                               "Asia/Kolkata", "Australia/Lord_Howe", "America/St_Johns",
-                               "Pacific/Apia"};
-  const std::int64_t cuts[] = {0, 90, 8 * 60, 19 * 60 + 30, 24 * 60};  // minutes
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    Random random(seed);
-    PriceTerms terms;
-    terms.zone = zones[random.below(7)];
-    std::vector<SlowWindow> slow;
-    for (int w = 0; w < 4; ++w) {
-      for (const bool weekend : {false, true}) {
-        const std::string name = "w" + std::to_string(w) + (weekend ? "e" : "d");
-        const std::int64_t cents = random.between(0, 300);
-        terms.windows.push_back(window(
-            name.c_str(), Duration::minutes(cuts[w]), Duration::minutes(cuts[w + 1]),
-            weekend ? std::vector<std::int64_t>{0, 6} : std::vector<std::int64_t>{1, 2, 3, 4, 5}));
-        terms.prices.push_back(by_time(name.c_str(), "0"));
-        terms.prices.back().tiers[0].price = Money(cents * 10'000'000'000, usd);
-        slow.push_back({static_cast<int>(cuts[w]), static_cast<int>(cuts[w + 1]),
-                        weekend ? std::vector<int>{0, 6} : std::vector<int>{1, 2, 3, 4, 5},
-                        cents * Int128{10'000'000'000}});
-      }
-    }
-    const Tables tables = tables_of(card("1"), terms);
-    // Around the changes of the clock in 2025, and anywhere.
-    const char* const near[] = {"2025-03-09T05:00:00Z", "2025-11-02T04:00:00Z",
-                                "2025-03-30T00:00:00Z", "2025-10-26T00:00:00Z",
-                                "2025-04-05T13:00:00Z", "2011-12-30T08:00:00Z"};
-    const std::int64_t begin = at(near[random.below(6)]).ms / 1000 + random.between(-7200, 7200);
-    const std::int64_t seconds = random.between(1, 20'000);
-    Usage record = usage("r", Instant{begin * 1000}, Instant{(begin + seconds) * 1000},
-                         random.between(1, 400'000));
-    record.terms.tariff = Tariff::time_of_day;
-    const BasisPoints discount{random.between(0, 10'000)};
-    Int128 exact = 0;
-    const date::time_zone* zone = date::locate_zone(terms.zone);
-    for (std::int64_t s = begin; s < begin + seconds; ++s)
-      exact += price_of_second(slow, *zone, s) * record.billable_ce.value;
-    const Amount amount = rated(tables, record, discount);
-    EXPECT_TRUE(within_half_unit(amount.list.units(), exact, Int128{1000} * 3600))
-        << "seed " << seed << " " << terms.zone;
-    EXPECT_TRUE(within_half_unit(amount.net.units(), exact * (10'000 - discount.value),
-                                 Int128{1000} * 3600 * 10'000))
-        << "seed " << seed << " " << terms.zone;
-  }
-}
 
 TEST(Rater, splitting_a_record_changes_no_more_than_one_rounding_a_piece) {
   const Tables tables = tables_of(card("0.0237"));
@@ -129,28 +46,6 @@ TEST(Rater, more_time_or_more_compute_never_costs_less) {
     wider.billable_ce += MilliCe{random.between(1, 50'000)};
     EXPECT_GE(rated(tables, longer).net, before) << "seed " << seed;
     EXPECT_GE(rated(tables, wider).net, before) << "seed " << seed;
-  }
-}
-
-TEST(Rater, neither_order_nor_repetition_changes_a_month) {
-  PriceTerms terms;
-  Price tiered;
-  tiered.tiers = {{0, money("2")}, {50'000, money("1.5")}, {120'000, money("1")}};
-  terms.prices = {tiered};
-  const Tables tables = tables_of(card("2"), terms);
-  const Rater rater(tables, {usd, {250}});
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    Random random(seed);
-    std::vector<Usage> month;
-    for (int i = 0; i < 30; ++i) {
-      const Instant from{at("2025-03-03T00:00:00Z").ms + random.between(0, 2'000'000'000)};
-      month.push_back(usage(("r" + std::to_string(i)).c_str(), from,
-                            from + Duration{random.between(1, 9'000'000)},
-                            random.between(1, 9'000)));
-    }
-    const Money in_order = total_of(*rater.rate_all(month), usd).net;
-    for (std::size_t i = month.size(); i > 1; --i) std::swap(month[i - 1], month[random.below(i)]);
-    EXPECT_EQ(total_of(*rater.rate_all(month), usd).net, in_order) << "seed " << seed;
   }
 }
 

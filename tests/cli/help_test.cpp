@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "app/loam/exit_code.hpp"
 #include "cli/fixture.hpp"
 
 namespace loam::cli {
@@ -38,7 +39,13 @@ TEST(Help, no_line_is_wider_than_a_page) {
 }
 
 TEST(Help, exit_codes_and_nouns_are_topics_and_others_are_not) {
-  EXPECT_NE(run({"help", "exit-codes"}).out.find("124  the task reached"), std::string::npos);
+  const std::string codes = run({"help", "exit-codes"}).out;
+  for (const auto& [outcome, words] :
+       {std::pair("expired", "121  the task expired"), std::pair("limit_reached", "124  the task"),
+        std::pair("device_lost", "122  the device"), std::pair("refused", "125  the task")}) {
+    EXPECT_NE(codes.find(words), std::string::npos) << words;
+    EXPECT_EQ(std::to_string(exit_code_of(outcome, 0)), std::string(words).substr(0, 3));
+  }
   EXPECT_NE(run({"help", "device"}).out.find("device calibrate"), std::string::npos);
   const Ran unknown = run({"help", "devcie"});
   EXPECT_EQ(unknown.status, 2);

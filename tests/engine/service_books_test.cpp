@@ -163,8 +163,92 @@ TEST_F(ServiceBooksTest, AbsurdFiguresAreRefused) {
     ASSERT_TRUE(decision.reject.has_value());
     EXPECT_TRUE(decision.events.empty());
   }
+  ReportServices measured{lease, region.state.leases.at(lease).epoch, region.now, {}, Duration{-1}};
+  EXPECT_EQ(region.act(measured).reject->code, RejectCode::invalid_argument);
   ReportServices stale{lease, Epoch{99}, region.now, held(1)};
   EXPECT_EQ(region.act(stale).reject->code, RejectCode::stale_epoch);
+}
+
+TEST_F(ServiceBooksTest, WhatALeaseUsesOfItsDevicesIsToldAsItRuns) {
+  const LeaseId lease = run();
+  region.go(region.now + Duration::hours(1));
+  tell(lease, held(0, 2));
+  ReportServices report{lease, region.state.leases.at(lease).epoch, region.now, {}, Duration{}};
+  const auto told = [&]() -> std::optional<Duration> {
+    const Decision decision = region.act(report);
+    EXPECT_FALSE(decision.reject);
+    if (decision.events.empty()) return std::nullopt;
+    const auto& used = std::get<ServicesUsed>(decision.events.front());
+    EXPECT_EQ(used.kept, Mebibytes{2048}) << "nobody counted storage: it stays";
+    EXPECT_TRUE(used.lines.empty());
+    return used.device_time;
+  };
+  region.go(region.now + Duration::hours(1));
+  report.at = region.now;
+  EXPECT_EQ(told(), Duration{}) << "nothing used is a measurement";
+  report.at = region.now;
+  report.device_time = Duration::minutes(7);
+  EXPECT_EQ(told(), std::nullopt) << "of a time that was told of";
+  region.go(region.now + Duration::hours(1));
+  report.at = region.now;
+  EXPECT_EQ(told(), Duration::minutes(7));
+  report.at = region.now - Duration::minutes(30);
+  EXPECT_EQ(told(), std::nullopt) << "late";
+}
+
+TEST_F(ServiceBooksTest, OtherFiguresOfATimeThatWasToldOfAreRefused) {
+  const LeaseId lease = run();
+  const Instant started = region.now;
+  region.go(started + Duration::hours(2));
+  EXPECT_EQ(list_of(tell(lease, held(10))), std::vector{money("1")});
+  ReportServices other{lease, region.state.leases.at(lease).epoch, region.now - Duration::hours(1),
+                       held(12)};
+  const Decision overlapping = region.act(other);
+  ASSERT_TRUE(overlapping.reject.has_value());
+  EXPECT_EQ(overlapping.reject->code, RejectCode::duplicate_report);
+  EXPECT_NE(overlapping.reject->message.find("overlaps"), std::string::npos);
+  EXPECT_TRUE(overlapping.events.empty());
+  other.at = started;
+  const Decision empty = region.act(other);
+  ASSERT_TRUE(empty.reject.has_value());
+  EXPECT_EQ(empty.reject->code, RejectCode::invalid_argument);
+  EXPECT_NE(empty.reject->message.find("not after its start"), std::string::npos);
+  // A node's clock that runs ahead does not reach beyond now.
+  other.at = region.now + Duration::hours(1);
+  region.go(region.now + Duration::minutes(1));
+  EXPECT_EQ(list_of(region.act(other)), std::vector{money("0.2")});
+  EXPECT_EQ(region.state.leases.at(lease).services_until, region.now);
+}
+
+TEST_F(ServiceBooksTest, AnImpossibleEndIsRefusedAndNothingBooked) {
+  const LeaseId lease = run();
+  region.go(region.now + Duration::hours(1));
+  ReportEnded ended;
+  ended.lease = lease;
+  ended.epoch = region.state.leases.at(lease).epoch;
+  ended.started_at = region.now - Duration::minutes(10);
+  ended.ended_at = region.now - Duration::minutes(20);
+  const auto refused = [&](const char* words) {
+    const Decision decision = region.act(ended);
+    ASSERT_TRUE(decision.reject.has_value()) << words;
+    EXPECT_EQ(decision.reject->code, RejectCode::invalid_argument);
+    EXPECT_NE(decision.reject->message.find(words), std::string::npos) << decision.reject->message;
+    EXPECT_TRUE(decision.events.empty());
+    EXPECT_NE(region.state.find_lease(lease), nullptr);
+  };
+  refused("before its start");
+  ended.ended_at = region.now;
+  ended.device_time = Duration{-1};
+  refused("-1 is out of range");
+  ended.device_time = {};
+  ended.memory_peak = Mebibytes{-1};
+  refused("below zero");
+  ended.memory_peak = {};
+  ended.services = held(-1);
+  refused("out of range");
+  ended.services = {};
+  EXPECT_FALSE(region.act(ended).reject);
+  EXPECT_EQ(region.state.find_lease(lease), nullptr);
 }
 
 }  // namespace

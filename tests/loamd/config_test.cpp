@@ -67,6 +67,7 @@ role = "finance"
 TEST(Config, ReadsQueuesClassesAndWeights) {
   const auto config = parse_config(R"(
 share_half_life = "30m"
+hold_expires = "12h"
 [[queue]]
 name = "batch"
 discipline = "drf"
@@ -113,6 +114,7 @@ weight = 3
   EXPECT_EQ(settings.classes[1].level, 10);
   EXPECT_EQ(settings.weights.at(0).weight, 3);
   EXPECT_EQ(settings.share_half_life, Duration::minutes(30));
+  EXPECT_EQ(settings.hold_expires, Duration::hours(12));
   SchedulingSettings plain;
   plain.queues.front().work_classes = {WorkClass::general};
   EXPECT_EQ(parse_config("", "loamd.toml")->scheduling, plain);
@@ -133,6 +135,7 @@ TEST(Config, RefusesQueuesThatMeanNothing) {
       {"[[class]]\nname = \"standard\"\nlevel = 5000", "class.level"},
       {"[[weight]]\nweight = 2", "name a tenant"},
       {"share_half_life = \"0ms\"", "half-life"},
+      {"hold_expires = \"0ms\"", "holds that expire after 0s are out of range"},
   };
   for (const Case& one : cases) {
     const auto config = parse_config(one.text, "loamd.toml");
@@ -221,6 +224,7 @@ when_idle = "park"
 snapshot_every = 9
 share_half_life = "3h"
 placement = "spread"
+hold_expires = "48h"
 [[queue]]
 name = "standard"
 discipline = "fifo"

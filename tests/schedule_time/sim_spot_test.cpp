@@ -58,7 +58,21 @@ TEST_F(SimSpot, GivesCostStartsAndWhetherTheDeadlineWasMissed) {
   // Spot for five of every twelve samples: the work takes eight spells, each with its changeover.
   EXPECT_EQ(said,
             "{\"policy\":\"reserve\",\"cost_fraction\":0.366667,\"starts\":8,\"missed\":false,"
-            "\"ended_s\":51600,\"optimum_fraction\":0.366667}\n");
+            "\"ended_s\":51600,\"jain\":1,\"optimum_fraction\":0.366667}\n");
+}
+
+TEST_F(SimSpot, TellsTheRunTickByTick) {
+  ASSERT_EQ(loam(task({"--policy", "reserve", "--csv", "-", "--plot", folder + "/plots"})), 0)
+      << complained;
+  std::vector<std::string> lines;
+  std::istringstream text(said);
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 87U);  // 86 ticks of 10 minutes, and nothing but the series
+  EXPECT_EQ(lines[0], "tick,at_s,available,mode,done_s,paid_fraction,starts");
+  EXPECT_EQ(lines[1], "0,0,1,spot,0,0.008333,1");
+  EXPECT_EQ(lines[86], "85,51000,1,spot,21600,0.366667,8");
+  std::ifstream plot(folder + "/plots/spot.svg");
+  EXPECT_TRUE(std::string(std::istreambuf_iterator<char>(plot), {}).starts_with("<svg"));
 }
 
 TEST_F(SimSpot, StartsAtASampleOrATime) {

@@ -115,6 +115,43 @@ TEST(Auditor, Rule8AGapAnOverlapAWrongPriceAWrongAmount) {
               StartsWith("rule 8"));
 }
 
+// 40 CE for 40 minutes, twice: the second run begins in the tier above 30 CE-hours.
+TEST(Auditor, Rule8AWrongAmountInTiers) {
+  World world(run_start, 1);
+  std::vector<Record> records;
+  world.on_record([&](const Record& record) { records.push_back(record); });
+  attach_device(world);
+  RateCard card;
+  card.on_demand = Money(Money::units_per_one, Currency("USD"));
+  Price price;
+  price.tiers = {{0, card.on_demand},
+                 {30'000, Money(Money::units_per_one / 3, Currency("USD"))},
+                 {50'000, Money(Money::units_per_one / 7, Currency("USD"))}};
+  card.terms.prices = {price};
+  card.effective_from = run_start;
+  world.ask(PublishRateCard{card});
+  TenantSpec tenant;
+  tenant.name = "acme";
+  world.ask(CreateTenant{tenant});
+  world.ask(TopUp{TenantId{1}, Money(Int128{Money::units_per_one} * 10'000, Currency("USD")), ""});
+  for (int i = 0; i < 2; ++i) {
+    Program program;
+    program.run = Duration::minutes(40);
+    TaskSpec spec;
+    spec.command = command_of(program);
+    spec.request.share = MilliDevice{400};
+    world.ask(SubmitTask{TenantId{1}, spec});
+    world.advance_to(run_start + Duration::hours(i + 1));
+  }
+  EXPECT_EQ(verdict_on(records), "");
+  for (const std::size_t record : {0U, 1U}) {
+    EXPECT_THAT(verdict_after<UsageRated>(
+                    records, [](auto& e) { e.record.net += Money(2, Currency("USD")); }, record),
+                StartsWith("rule 8"))
+        << record;
+  }
+}
+
 TEST(Auditor, Rule8WhatANodeSaysItRan) {
   Auditor auditor;
   for (const Record& record : good_run()) auditor.hear(record);

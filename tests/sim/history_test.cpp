@@ -11,10 +11,8 @@
 namespace loam::sim {
 namespace {
 
-History lived(std::size_t tasks) {
-  World world(run_start, 1);
-  HistoryReader reader;
-  world.on_record([&](const Record& record) { reader.hear(record); });
+// A node of four devices, a price and a tenant.
+void set_up_devices(World& world) {
   world.ask(AttachNode{"n1", "here", MilliCpu{64'000}, Mebibytes{524'288}});
   for (const char* uuid : {"a", "b", "c", "d"}) {
     DeviceFacts facts;
@@ -34,6 +32,13 @@ History lived(std::size_t tasks) {
   tenant.payment = PaymentMode::postpaid;
   tenant.credit_limit = Money(Int128{Money::units_per_one} * 1'000'000, Currency("USD"));
   world.ask(CreateTenant{tenant});
+}
+
+History lived(std::size_t tasks) {
+  World world(run_start, 1);
+  HistoryReader reader;
+  world.on_record([&](const Record& record) { reader.hear(record); });
+  set_up_devices(world);
   Random random(7);
   for (std::size_t i = 0; i < tasks; ++i) {
     world.advance_to(world.clock().true_now() + Duration::seconds(random.between(0, 120)));
@@ -87,6 +92,51 @@ TEST(History, HalfThePoolMeansLongerWaitsAndTheDoublePriceTwiceTheBill) {
   EXPECT_GT((small->charged[0] - twice).units(), -Money::units_per_one / 1000);
 }
 
+TEST(History, ALargerPoolHasCopiesOfItsNodes) {
+  const History history = lived(60);
+  ReplaySetting larger;
+  larger.devices_percent = 250;
+  const auto outcome = replay(history, larger);
+  ASSERT_TRUE(outcome.ok()) << to_text(outcome.error());
+  EXPECT_EQ(outcome->devices, 10);
+  EXPECT_EQ(outcome->finished, 60);
+  EXPECT_LT(outcome->wait_mean_s, replay(history, {})->wait_mean_s);
+  EXPECT_EQ(outcome->fates.size(), 60u);
+  EXPECT_EQ(outcome->busy_milli.back().second, 0);
+}
+
+TEST(History, TasksThatComeTwiceAsFastWaitLonger) {
+  const History history = lived(60);
+  ReplaySetting fast;
+  fast.arrivals_percent = 200;
+  const auto outcome = replay(history, fast);
+  ASSERT_TRUE(outcome.ok()) << to_text(outcome.error());
+  EXPECT_EQ(outcome->finished, 60);
+  EXPECT_GT(outcome->wait_mean_s, replay(history, {})->wait_mean_s);
+}
+
+TEST(History, ATaskThatRecursComesAsOftenAsItDid) {
+  World world(run_start, 1);
+  HistoryReader reader;
+  world.on_record([&](const Record& record) { reader.hear(record); });
+  set_up_devices(world);
+  TaskSpec spec;
+  spec.name = "hourly";
+  spec.command = command_of(Program{});
+  spec.request.share = whole_device;
+  spec.limit = Duration::minutes(10);
+  spec.recurrence = "0 * * * *";
+  ASSERT_TRUE(world.ask(SubmitTask{TenantId{1}, spec}).ok());
+  world.advance_to(run_start + Duration::minutes(5 * 60 + 30));
+  const History history = std::move(reader).done();
+  ASSERT_EQ(history.tasks.size(), 5u);
+  EXPECT_EQ(history.tasks[1].submitted, run_start + Duration::hours(2));
+  const auto outcome = replay(history, {});
+  ASSERT_TRUE(outcome.ok()) << to_text(outcome.error());
+  EXPECT_EQ(outcome->finished, 5);
+  EXPECT_LT(outcome->wait_mean_s, 60);
+}
+
 TEST(History, WhatCannotBeReplayedIsSaid) {
   EXPECT_FALSE(replay(History{}, {}).ok());
   const History history = lived(3);
@@ -94,7 +144,15 @@ TEST(History, WhatCannotBeReplayedIsSaid) {
   odd.discipline = "fairest";
   EXPECT_FALSE(replay(history, odd).ok());
   odd.discipline.clear();
-  odd.devices_percent = 0;
+  for (const std::int64_t percent : {0, 10'001}) {
+    odd.devices_percent = percent;
+    EXPECT_FALSE(replay(history, odd).ok()) << percent;
+  }
+  odd.devices_percent = 100;
+  odd.arrivals_percent = 0;
+  EXPECT_FALSE(replay(history, odd).ok());
+  odd.arrivals_percent = 100;
+  odd.placement = "tightest";
   EXPECT_FALSE(replay(history, odd).ok());
 }
 

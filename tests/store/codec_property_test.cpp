@@ -8,6 +8,7 @@
 
 #include "base/random.hpp"
 #include "domain/event_codec.hpp"
+#include "domain/json_codec.hpp"
 
 namespace loam {
 namespace {
@@ -138,6 +139,17 @@ TEST(CodecPropertyTest, RandomEventsOfEveryTypeComeBackEqual) {
       EXPECT_EQ(decoded->index(), event.index());
       // Every member is in the text, so equal texts are equal events.
       EXPECT_EQ(encode(*decoded).payload, encoded.payload) << "seed " << seed;
+    });
+  }
+}
+
+TEST(CodecPropertyTest, TheTextIsThatOfTheDocument) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    Noise noise(seed);
+    for_every_type(noise, [&](const Event& event) {
+      const std::string document =
+          std::visit([](const auto& e) { return json::bj::serialize(json::write(e)); }, event);
+      EXPECT_EQ(encode(event).payload, document) << "seed " << seed;
     });
   }
 }

@@ -81,6 +81,7 @@ TEST(GoldenTest, EveryLineReadsWritesTheSameBytesAndReplaysToTheStatedState) {
     history.sellers();
     history.reservations();
     history.spot_deadlines();
+    history.moves();
     const std::vector<Record> records = history.take();
     std::ofstream lines(golden + ".jsonl", std::ios::binary);
     for (const Record& record : records) lines << line_of(record) << '\n';
@@ -354,6 +355,57 @@ TEST(GoldenTest, AJournalFromBeforeLinesNamedTheirLeaseIsLiftedAndReplays) {
   for (const char* type : {"commitment_charged", "lost_work_credited", "reservation_charged",
                            "services_used", "shortfall_credited", "tokens_used", "use_covered"})
     EXPECT_TRUE(lifted.contains(type)) << type;
+}
+
+// Written before nodes told what running leases use of their devices, and of backups.
+TEST(GoldenTest, ServicesWithoutDeviceTimeAndBackupsAreLifted) {
+  EncodedEvent encoded = encode(ServicesUsed{});
+  ASSERT_EQ(encoded.version, 3);
+  bj::object old = bj::parse(encoded.payload).as_object();
+  for (const char* fresh : {"device_time", "backed_up"}) ASSERT_EQ(old.erase(fresh), 1U) << fresh;
+  ASSERT_EQ(old.at("use").as_object().erase("backup_mib_ms"), 1U);
+  encoded.payload = bj::serialize(old);
+  EXPECT_FALSE(decode(encoded).ok()) << "the present version has it";
+  encoded.version = 2;
+  const auto read = decode(encoded);
+  ASSERT_TRUE(read.ok()) << to_text(read.error());
+  EXPECT_EQ(encode(*read).payload, encode(ServicesUsed{}).payload);
+}
+
+// Written before waits ended, compute was left to earlier runs, tasks had backups and were moved:
+// they wait for ever, take what they state, and keep neither copies nor out of the way.
+TEST(GoldenTest, TasksAndSettingsFromBeforeWaitsEndedAreLifted) {
+  TaskAccepted accepted;
+  TaskSpec spec;
+  spec.wait_at_most = Duration::hours(1);
+  spec.auto_ce = AutoCe{MilliCe{40'000}, 2, MilliCe{9'000}};
+  accepted.spec = std::make_shared<const TaskSpec>(spec);
+  EncodedEvent encoded = encode(accepted);
+  ASSERT_EQ(encoded.version, 6);
+  bj::object old = bj::parse(encoded.payload).as_object();
+  for (const char* fresh : {"wait_at_most", "auto_ce", "backups"})
+    ASSERT_EQ(old.at("spec").as_object().erase(fresh), 1U) << fresh;
+  encoded.payload = bj::serialize(old);
+  EXPECT_FALSE(decode(encoded).ok()) << "the present version has them";
+  encoded.version = 5;
+  const auto task = decode(encoded);
+  ASSERT_TRUE(task.ok()) << to_text(task.error());
+  EXPECT_FALSE(std::get<TaskAccepted>(*task).spec->wait_at_most.has_value());
+  EXPECT_FALSE(std::get<TaskAccepted>(*task).spec->auto_ce.has_value());
+
+  SchedulingSet settled;
+  settled.settings.hold_expires = Duration::hours(1);
+  encoded = encode(settled);
+  ASSERT_EQ(encoded.version, 3);
+  old = bj::parse(encoded.payload).as_object();
+  for (const char* fresh : {"hold_expires", "defrag"})
+    ASSERT_EQ(old.at("settings").as_object().erase(fresh), 1U) << fresh;
+  encoded.payload = bj::serialize(old);
+  EXPECT_FALSE(decode(encoded).ok()) << "the present version has it";
+  encoded.version = 2;
+  const auto settings = decode(encoded);
+  ASSERT_TRUE(settings.ok()) << to_text(settings.error());
+  EXPECT_EQ(std::get<SchedulingSet>(*settings).settings, SchedulingSettings{});
 }
 
 TEST(GoldenTest, AnEventOfANewerVersionIsNamed) {

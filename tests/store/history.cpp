@@ -360,7 +360,8 @@ void History::commitments() {
   act(ReportServices{lease_of(covered),
                      state_.find_lease(lease_of(covered))->epoch,
                      now,
-                     {{1024 * 3'600'000LL, 1 << 30, 1 << 20}, Mebibytes{64}}});
+                     {{1024 * 3'600'000LL, 1 << 30, 1 << 20}, Mebibytes{64}},
+                     Duration::minutes(12)});
   for (int half_hours = 0; half_hours < 3; ++half_hours) {
     pass(Duration::minutes(30));
     settle();
@@ -528,46 +529,6 @@ void History::reservations() {
   }
   settle();
   act(IssueInvoice{acme});
-}
-
-void History::spot_deadlines() {
-  act(TopUp{acme, usd("1000"), "cash"});
-  RateCard card;
-  card.effective_from = now;
-  card.on_demand = usd("1");
-  card.terms.spot.sold = true;
-  act(PublishRateCard{card});
-  settle();
-  // One that starts when it is too late to go back to spot, one that looks for it.
-  for (const int waits : {16, 10}) {
-    pass(Duration::hours(1));  // the price of spot falls again
-    settle();
-    std::vector<TaskId> others;
-    for (const char* name : {"left", "right"}) {
-      others.push_back(submit(acme, name, whole_device));
-      settle();
-      start(others.back());
-    }
-    TaskSpec spec;
-    spec.name = "due";
-    spec.command = {"/bin/work"};
-    spec.request.share = whole_device;
-    spec.limit = Duration::hours(2);
-    spec.purchase_model = PurchaseModel::spot;
-    spec.deadline = now + Duration::hours(3);
-    const TaskId due = *TaskId::parse(act(SubmitTask{acme, spec}));
-    for (int i = 0; i < waits; ++i) {
-      pass(Duration::minutes(5));
-      settle();
-    }
-    for (const TaskId task : others) end(task);
-    settle();
-    start(due);
-    pass(Duration::minutes(5));
-    settle();
-    end(due);
-    settle();
-  }
 }
 
 std::unique_ptr<SqliteJournal> open_good(const std::string& folder) {

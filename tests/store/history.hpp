@@ -70,6 +70,8 @@ class History {
   void reservations();
   // Spot with a deadline: turned to on demand, at risk, then looking for spot again.
   void spot_deadlines();
+  // One that makes room for another and goes on elsewhere.
+  void moves();
 
  private:
   engine::State state_;

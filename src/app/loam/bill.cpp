@@ -75,7 +75,7 @@ std::string kind_words(const std::string& kind, bool reserved) {
 }
 
 std::string gib_words(const std::string& kind, const std::string& gib) {
-  return gib + (kind == "storage" ? " GiB-hours" : " GiB");
+  return gib + (is_held(kind) ? " GiB-hours" : " GiB");
 }
 
 std::string quantity_of(const api::AdjustmentView& each) {

@@ -177,7 +177,8 @@ std::vector<Command> budget_commands() {
        run_budget_show},
       {"budget set",
        "Make a budget, or give one other terms",
-       "What was spent counts from the start of the month. See docs/billing.md for what each threshold "
+       "What was spent counts from the start of the month. See docs/billing.md for what each "
+       "threshold "
        "does.",
        "loam budget set ci --tenant acme --project ci --monthly 100 --running stop\n"
        "loam budget set all --tenant acme --monthly 5000 --tell http://127.0.0.1:9000/budget",

@@ -5,8 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "app/loam/capacity.hpp"
 #include "app/loam/commands.hpp"
-#include "app/loam/hints.hpp"
 #include "app/loam/human.hpp"
 #include "app/loam/session.hpp"
 #include "app/loam/spending.hpp"
@@ -20,7 +20,6 @@ using Kind = Option::Kind;
 
 constexpr std::int64_t page = 500;
 constexpr Duration default_span = Duration::hours(24 * 7);
-constexpr std::int64_t runs_looked_at = 20;  // for a hint
 
 struct Measured {
   std::vector<billing::RunMeasure> runs;
@@ -28,54 +27,62 @@ struct Measured {
   Currency currency;
 };
 
-// A task as one run: what it asked, and of it the share of the device's time that was measured.
-Result<std::optional<billing::RunMeasure>> run_of(const api::TaskView& task, Instant now) {
+// A lease as one run: what it asked, and of it the share of the devices' time that was measured.
+Result<std::optional<billing::RunMeasure>> run_of(const api::LeaseView& lease, Instant now) {
   billing::RunMeasure run;
-  if (!task.started_at || task.share <= 0 || task.run_ms <= 0)
-    return std::optional<billing::RunMeasure>();
-  LOAM_TRY(currency, Currency::parse(task.currency));
-  LOAM_TRY(cost, Money::parse(task.cost, currency));
-  LOAM_TRY(asked, parse_ce(task.ce));
-  LOAM_TRY(from, parse_instant(*task.started_at));
-  LOAM_TRY(submitted, parse_instant(task.submitted_at.value_or(*task.started_at)));
-  run.task = TaskId::parse(task.id).value_or(TaskId{});
-  run.name = task.name.empty() ? task.id : task.name;
-  run.device = task.device;
-  run.share = MilliDevice{std::llround(task.share * 1000)};
-  run.submitted = submitted;
+  if (!lease.started_at || lease.share <= 0) return std::optional<billing::RunMeasure>();
+  LOAM_TRY(currency, Currency::parse(lease.currency));
+  LOAM_TRY(cost, Money::parse(lease.cost, currency));
+  LOAM_TRY(asked, parse_ce(lease.ce));
+  LOAM_TRY(from, parse_instant(*lease.started_at));
+  LOAM_TRY(queued, parse_instant(lease.queued_at));
+  run.to = now;
+  if (lease.ended_at) {
+    LOAM_TRY(ended, parse_instant(*lease.ended_at));
+    run.to = ended;
+  }
+  if (run.to <= from) return std::optional<billing::RunMeasure>();
+  run.task = TaskId::parse(lease.task).value_or(TaskId{});
+  run.name = lease.name.empty() ? lease.task : lease.name;
+  for (const api::LeaseSliceView& slice : lease.slices)
+    run.slices.push_back({slice.device, MilliDevice{std::llround(slice.share * 1000)}});
+  run.submitted = std::min(queued, from);
   run.from = from;
-  run.to = std::min(now, from + Duration{task.run_ms});
   run.asked = asked;
   // Shares are measurements for reports, never a charge.
-  run.measured = task.share_measured.has_value();
-  const double used = std::min(1.0, task.share_measured.value_or(0) / task.share);
+  run.measured = lease.share_measured.has_value();
+  const double used = std::min(1.0, lease.share_measured.value_or(0) / lease.share);
   run.used = MilliCe{std::llround(static_cast<double>(asked.value) * used)};
   run.cost = cost;
-  if (task.output) {
+  if (lease.output) {
     constexpr std::int64_t output_max = 1'000'000'000'000'000;
-    LOAM_TRY(output, parse_decimal(*task.output, 3, output_max, "output"));
+    LOAM_TRY(output, parse_decimal(*lease.output, 3, output_max, "output"));
     run.output = output;
   }
   return std::optional(run);
 }
 
-Result<Measured> runs_of(api::Client& client, const std::string& tenant, Instant now) {
+// Of leases that ran in the period, with what was measured of them in it.
+Result<Measured> runs_in(api::Client& client, const std::string& tenant,
+                         const billing::Period& period, Instant now) {
   Measured measured;
-  api::TaskQuery query;
+  api::LeaseQuery query;
   query.tenant = tenant;
+  query.from = to_text(period.from);
+  query.to = to_text(period.to);
   query.limit = page;
   bool first = true;
   while (first || !query.after.empty()) {
     first = false;
-    LOAM_TRY(tasks, client.tasks(query));
-    for (const api::TaskView& task : tasks.tasks) {
-      LOAM_TRY(run, run_of(task, now));
+    LOAM_TRY(leases, client.leases(query));
+    for (const api::LeaseView& lease : leases.leases) {
+      LOAM_TRY(run, run_of(lease, now));
       if (!run) continue;
       if (!run->measured) ++measured.unmeasured;
       measured.currency = run->cost.currency();
       measured.runs.push_back(std::move(*run));
     }
-    query.after = tasks.next;
+    query.after = leases.next;
   }
   // One report is of one currency; a caller who sees tenants of several names one.
   const bool mixed = std::any_of(
@@ -84,18 +91,6 @@ Result<Measured> runs_of(api::Client& client, const std::string& tenant, Instant
   if (mixed)
     return invalid("the tasks were paid in several currencies", "name a tenant of one of them");
   return measured;
-}
-
-// Of the runs, those that meet the period.
-Measured measured_in(const Measured& all, const billing::Period& period) {
-  Measured in;
-  in.currency = all.currency;
-  for (const billing::RunMeasure& run : all.runs) {
-    if (run.from >= period.to || run.to <= period.from) continue;
-    if (!run.measured) ++in.unmeasured;
-    in.runs.push_back(run);
-  }
-  return in;
 }
 
 std::string percent(BasisPoints share) {
@@ -279,19 +274,12 @@ Result<int> run_efficiency(Session& session, const Arguments& arguments) {
     session.out() << (session.json() ? units_json(units) + "\n" : units_text(units, session));
     return 0;
   }
-  LOAM_TRY(measured, runs_of(*client, tenant, now));
-  std::vector<billing::DeviceCapacity> devices;
   // What others hold of the pool is not one tenant's to see: then there is no table of devices.
   LOAM_TRY(self, client->whoami());
-  api::DeviceList list;
-  if (tenant.empty() && self.role != "member") {
-    LOAM_TRY(all, client->devices());
-    list = std::move(all);
-  }
-  for (const api::DeviceView& device : list.devices) {
-    if (device.state == "refused") continue;
-    LOAM_TRY(ce, parse_ce(device.ce));
-    devices.push_back({device.name, ce});
+  std::vector<billing::DeviceCapacity> devices;
+  if (tenant.empty() && self.role != "member" && period.from < now) {
+    LOAM_TRY(capacity, capacity_of(*client, period));
+    devices = std::move(capacity);
   }
   const std::string cut = arguments.text("bucket", "none");
   LOAM_TRY(bucket, billing::parse_bucket(cut));
@@ -299,7 +287,7 @@ Result<int> run_efficiency(Session& session, const Arguments& arguments) {
   bool first = true;
   if (session.json() && arguments.has("bucket")) session.out() << "{\"reports\":[";
   for (const billing::Period& each : billing::cut_into(period, bucket, zone)) {
-    const Measured in = measured_in(measured, each);
+    LOAM_TRY(in, runs_in(*client, tenant, each, now));
     const billing::EfficiencyReport report = billing::efficiency(in.runs, devices, each);
     const char* between = session.json() ? "," : "\n";
     session.out() << (std::exchange(first, false) ? "" : between)
@@ -311,48 +299,15 @@ Result<int> run_efficiency(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
-Result<void> say_hint(Session& session, api::Client& client, const api::TaskRequest& request) {
-  if (request.name.empty() || session.json()) return {};
-  api::TaskQuery query;
-  query.tenant = request.tenant;
-  query.name = request.name;
-  query.state = "finished";
-  query.limit = runs_looked_at;
-  LOAM_TRY(page, client.tasks(query));
-  LOAM_TRY(health, client.health());
-  LOAM_TRY(now, parse_instant(health.now));
-  std::vector<billing::RunMeasure> runs;
-  billing::Period period{now, now};
-  for (const api::TaskView& task : page.tasks) {
-    if (task.name != request.name) continue;  // the list is by how names begin
-    LOAM_TRY(run, run_of(task, now));
-    if (!run || !run->measured || run->from >= run->to) continue;
-    period.from = std::min(period.from, run->from);
-    runs.push_back(std::move(*run));
-  }
-  if (runs.empty()) return {};
-  const auto hints = billing::hints(billing::efficiency(runs, {}, period));
-  const auto hint = hints.find(request.name);
-  if (hint == hints.end()) return {};
-  MilliCe used;
-  for (const billing::RunMeasure& run : runs) used = std::max(used, run.used);
-  if (request.ce) {
-    LOAM_TRY(asked, parse_ce(*request.ce));
-    if (asked <= hint->second) return {};
-  }
-  session.say("note: its last " + count_of(static_cast<std::int64_t>(runs.size()), "run") +
-              " used at most " + to_text(used) + " of " + to_text(runs.front().asked) +
-              " CE: --ce " + to_text(hint->second) + " would do");
-  return {};
-}
-
 std::vector<Command> efficiency_commands() {
   return {
       {"cost efficiency",
        "What was used of what was asked and paid for, and what to ask for next time",
-       "By slice and by work (the tasks of one name), from what was measured of tasks, and of the\n"
-       "whole pool by device where an operator names no tenant; the last seven days unless said\n"
-       "otherwise. With the cost of each unit of what tasks say they made (LOAM_OUTPUT_FILE).\n"
+       "By slice and by work (the tasks of one name), from what was measured of each lease, and "
+       "of\n"
+       "the whole pool by device where an operator names no tenant, while it was in service. The\n"
+       "last seven days unless said otherwise. With the cost of each unit of what tasks say they\n"
+       "made (LOAM_OUTPUT_FILE).\n"
        "--figures takes a CSV of time,group,name,value, such as requests served, and shows the\n"
        "cost of each unit by group instead.",
        "loam cost efficiency acme --from 2026-03-01 --to 2026-04-01\n"

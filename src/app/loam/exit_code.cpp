@@ -31,6 +31,7 @@ int exit_code_of(const std::string& outcome, std::int64_t code) {
   if (outcome == "limit_reached") return exit_limit;
   if (outcome == "refused") return exit_refused;
   if (outcome == "device_lost") return exit_device_lost;
+  if (outcome == "expired") return exit_expired;
   return code >= 1 && code <= 255 ? static_cast<int>(code) : exit_failed;
 }
 
@@ -47,6 +48,7 @@ std::string exit_codes_text() {
          "\n"
          "Of `loam run` besides\n"
          "    N  the task's own exit code; 128 + the signal where one ended it\n"
+         "  121  the task expired: it waited as long as it would and did not start\n"
          "  122  the device was lost\n"
          "  123  detached by a second Ctrl-C; the task ends within its grace\n"
          "  124  the task reached its time limit\n"

@@ -16,6 +16,7 @@ inline constexpr int exit_unreachable = 5;  // no daemon, or it cannot work now
 inline constexpr int exit_not_allowed = 6;  // not known, or may not
 inline constexpr int exit_corrupt = 7;      // stored data is not what was written
 // Of `loam run` alone, out of the way of what programs use.
+inline constexpr int exit_expired = 121;
 inline constexpr int exit_device_lost = 122;
 inline constexpr int exit_detached = 123;
 inline constexpr int exit_limit = 124;  // as timeout(1) says it

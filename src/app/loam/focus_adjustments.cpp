@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "app/loam/human.hpp"
 #include "app/loam/spending.hpp"
 #include "base/quantity.hpp"
 #include "billing/record_parts.hpp"
@@ -182,7 +183,7 @@ Use use_of(const Fee& fee, Duration length, Int128 covered) {
   return use;
 }
 
-// Storage by the GiB-hour, network by the GiB.
+// Storage and backups by the GiB-hour, network by the GiB.
 Result<billing::FocusRow> service_row(const api::AdjustmentView& adjustment, Money net,
                                       const billing::Period& period) {
   LOAM_TRY(price, Money::parse(adjustment.unit_price, net.currency()));
@@ -190,7 +191,7 @@ Result<billing::FocusRow> service_row(const api::AdjustmentView& adjustment, Mon
   constexpr int gib_places = 6;
   LOAM_TRY(gib, parse_decimal(adjustment.gib, gib_places, std::numeric_limits<std::int64_t>::max(),
                               "quantity"));
-  const char* unit = adjustment.kind == "storage" ? "GiB-Hours" : "GiB";
+  const char* unit = is_held(adjustment.kind) ? "GiB-Hours" : "GiB";
   billing::FocusRow row;
   row.description = adjustment.kind + " of " + adjustment.task;
   row.pricing_category = "Standard";

@@ -31,6 +31,10 @@ std::vector<std::string> money_column(const std::vector<std::string>& amounts,
 // 0.6 -> "60 %", 0.125 -> "12.5 %"; one decimal at most.
 std::string percent(double fraction);
 std::string memory_text(std::int64_t mebibytes);  // "10GiB", "1536MiB"
+// Whether a line of that kind counts what is held over time, by the GiB-hour.
+inline bool is_held(std::string_view kind) {
+  return kind == "storage" || kind == "backup";
+}
 // "2026-03-02T00:00:00Z" -> "2026-03-02 00:00:00"; UTC, without the milliseconds.
 std::string instant_text(const std::optional<std::string>& instant);
 

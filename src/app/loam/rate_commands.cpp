@@ -130,8 +130,6 @@ std::optional<Money> least_of(const PriceTerms& terms, PurchaseModel model) {
 // What a card says and the daemon does not do, and what is odd about its prices.
 std::vector<std::string> notes_on(const PriceTerms& terms, Money on_demand) {
   std::vector<std::string> notes;
-  if (terms.services.backup)
-    notes.push_back("backup: tenants have no backups here, and the daemon refuses the card");
   const auto reservation = least_of(terms, PurchaseModel::reservation);
   const auto commitment = least_of(terms, PurchaseModel::commitment);
   if (!reservation && terms.reservation_unused != PriceTerms{}.reservation_unused)

@@ -11,6 +11,7 @@
 #include "base/quantity.hpp"
 #include "base/time.hpp"
 #include "billing/attribution.hpp"
+#include "domain/task.hpp"
 #include "http/target.hpp"
 
 namespace loam::cli {
@@ -137,7 +138,11 @@ Result<api::TaskRequest> read_file(const std::string& path) {
 // Of a task, or of a reservation.
 template <class Request>
 Result<void> take_resources(const Arguments& arguments, Request& request) {
-  LOAM_CHECK(take(arguments, "ce", request.ce, parse_ce));
+  if constexpr (std::is_same_v<Request, api::TaskRequest>) {
+    LOAM_CHECK(take(arguments, "ce", request.ce, parse_asked_ce));
+  } else {
+    LOAM_CHECK(take(arguments, "ce", request.ce, parse_ce));
+  }
   LOAM_CHECK(take(arguments, "share", request.share, parse_share));
   LOAM_CHECK(take(arguments, "memory", request.memory, parse_memory));
   LOAM_CHECK(take(arguments, "bandwidth", request.bandwidth, parse_share));
@@ -195,9 +200,11 @@ Result<void> take_times(const Arguments& arguments, api::TaskRequest& request) {
   LOAM_CHECK(take(arguments, "grace", request.grace, parse_duration));
   LOAM_CHECK(take(arguments, "deadline", request.deadline, parse_instant));
   LOAM_CHECK(take(arguments, "changeover", request.changeover, parse_duration));
+  LOAM_CHECK(take(arguments, "wait-at-most", request.wait_at_most, parse_duration));
   take(arguments, "spot-policy", request.spot_policy);
   LOAM_CHECK(take_count(arguments, "restarts", 0, 1000, request.restarts_max));
   LOAM_CHECK(take_count(arguments, "segments", 1, 1'000'000, request.segments));
+  LOAM_CHECK(take_count(arguments, "backups", 0, 100, request.backups));
   take(arguments, "every", request.recurrence);
   return {};
 }
@@ -301,10 +308,39 @@ bool has_own_folder(const Arguments& arguments, const api::TaskRequest& request)
   return !request.mounts.empty() && !arguments.has("mount") && !arguments.has("file");
 }
 
+OptionGroup term_options() {
+  return {
+      "Terms",
+      {{"--purchase", "MODEL", "purchase model", Kind::value,
+        "on_demand reservation commitment spot hybrid"},
+       {"--reservation", "RSV", "on what is reserved, such as rsv-1: loam reservation list",
+        Kind::value, "@reservation"},
+       {"--tariff", "TARIFF", "price by the hour of day or not", Kind::value, "flat time_of_day"},
+       {"--class", "NAME", "service class; default: standard"},
+       {"--role", "ROLE", "of a hybrid task: critical runs on demand; default: auxiliary, on spot",
+        Kind::value, "auxiliary critical"},
+       {"--queue", "NAME", "where it waits; default: the pool's first queue"},
+       {"--grace", "LENGTH", "between the notice and the kill; default: 30s"},
+       {"--restarts", "N", "new attempts after the loss of a device; default: 0"},
+       {"--wait-at-most", "LENGTH",
+        "longest wait for its first start, then it has expired; default: the pool's hold_expires"},
+       {"--deadline", "INSTANT",
+        "be done by, UTC, such as 2026-03-02T00:00:00Z: runs in the cheapest hours before"},
+       {"--changeover", "LENGTH",
+        "of a spot task with a deadline: to save and to load; default: 1m"},
+       {"--spot-policy", "POLICY", "when such a task is on spot; default: reserve", Kind::value,
+        "reserve uniform_progress greedy"},
+       {"--every", "CRON", "run each time that is due: '0 2 * * 1-5 Europe/Berlin', @daily"},
+       {"--backups", "N", "copies kept of the last checkpoints that it went on from; default: 0"},
+       {"--segments", "N", "equal pieces of --time that each end in a checkpoint; default: 1"}}};
+}
+
 std::vector<OptionGroup> request_options() {
   return {
       {"How much",
-       {{"--ce", "CE", "compute in CE; 100 CE = one A100-SXM-80GB"},
+       {{"--ce", "CE",
+         "compute in CE, 100 = one A100-SXM-80GB; auto:40: what runs of its --name used, at most "
+         "40"},
         {"--share", "PART", "a part of one device instead: above 0, at most 1; default: 1"},
         {"--memory", "SIZE", "device memory, such as 10GiB; default: in proportion to the share"},
         {"--time", "LENGTH", "longest run time, such as 2h or 90m; default: 1h"},
@@ -326,26 +362,7 @@ std::vector<OptionGroup> request_options() {
         {"--isolation", "LEVEL", "how neighbours are kept apart", Kind::value,
          "any software hardware"},
         {"--burstable", "", "take what idles on the device too", Kind::flag}}},
-      {"Terms",
-       {{"--purchase", "MODEL", "purchase model", Kind::value,
-         "on_demand reservation commitment spot hybrid"},
-        {"--reservation", "RSV", "on what is reserved, such as rsv-1: loam reservation list",
-         Kind::value, "@reservation"},
-        {"--tariff", "TARIFF", "price by the hour of day or not", Kind::value, "flat time_of_day"},
-        {"--class", "NAME", "service class; default: standard"},
-        {"--role", "ROLE", "of a hybrid task: critical runs on demand; default: auxiliary, on spot",
-         Kind::value, "auxiliary critical"},
-        {"--queue", "NAME", "where it waits; default: the pool's first queue"},
-        {"--grace", "LENGTH", "between the notice and the kill; default: 30s"},
-        {"--restarts", "N", "new attempts after the loss of a device; default: 0"},
-        {"--deadline", "INSTANT",
-         "be done by, UTC, such as 2026-03-02T00:00:00Z: runs in the cheapest hours before"},
-        {"--changeover", "LENGTH",
-         "of a spot task with a deadline: to save and to load; default: 1m"},
-        {"--spot-policy", "POLICY", "when such a task is on spot; default: reserve", Kind::value,
-         "reserve uniform_progress greedy"},
-        {"--every", "CRON", "run each time that is due: '0 2 * * 1-5 Europe/Berlin', @daily"},
-        {"--segments", "N", "equal pieces of --time that each end in a checkpoint; default: 1"}}},
+      term_options(),
       {"Who pays",
        {{"--tenant", "NAME", "the tenant; default: LOAM_TENANT, else the caller's own", Kind::value,
          "@tenant"},
@@ -500,6 +517,7 @@ std::string quote_text(const api::QuoteView& quote, const Arguments& arguments,
                                           " of device memory = " + quote.ce + " CE"},
                              {"billed", quote.billable_ce + " CE: the greater of the CE and " +
                                             quote.ce_per_gibibyte + " CE for each GiB"},
+                             {"takes", quote.takes},
                              {"rule", quote.rule},
                              {"filled in", defaults_of(quote, arguments, asked)}},
                             colour);

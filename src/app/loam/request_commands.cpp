@@ -5,12 +5,21 @@
 
 #include "app/loam/commands.hpp"
 #include "app/loam/follow.hpp"
-#include "app/loam/hints.hpp"
 #include "app/loam/human.hpp"
 #include "app/loam/request.hpp"
 
 namespace loam::cli {
 namespace {
+
+// What the last runs of that name say about what is asked for.
+void say_suggestion(Session& session, const api::QuoteView& quote) {
+  if (!quote.suggestion.empty()) session.say("note: " + printable(quote.suggestion));
+}
+
+// How much compute a task gets that left it to its earlier runs.
+void say_taken(Session& session, const api::QuoteView& quote) {
+  if (!quote.takes.empty()) session.say("takes " + printable(quote.takes));
+}
 
 Result<int> run_quote(Session& session, const Arguments& arguments) {
   LOAM_TRY(request, request_of(session, arguments));
@@ -20,7 +29,7 @@ Result<int> run_quote(Session& session, const Arguments& arguments) {
   LOAM_TRY(quote, client->quote(request));
   if (session.json()) return session.print_json(quote);
   session.out() << quote_text(quote, arguments, request, session.console().colour);
-  LOAM_CHECK(say_hint(session, *client, request));
+  say_suggestion(session, quote);
   return 0;
 }
 
@@ -45,7 +54,8 @@ Result<int> run_run(Session& session, const Arguments& arguments) {
   LOAM_TRY(client, session.client());
   LOAM_TRY(quote, client->quote(request));
   session.say(quote_line(quote));
-  LOAM_CHECK(say_hint(session, *client, request));
+  if (!session.json()) say_suggestion(session, quote);
+  if (!session.json()) say_taken(session, quote);
   if (has_own_folder(arguments, request)) {
     session.say("it runs in " + printable(request.working_directory) +
                 ", where it may write; --mount and --workdir give it another folder");

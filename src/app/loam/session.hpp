@@ -35,6 +35,8 @@ class Session {
   std::string variable(const char* name) const { return environment_(name); }
 
   bool json() const { return json_; }
+  // The document goes to a file: what is printed is for people again.
+  void keep_json_off() { json_ = false; }
   bool quiet() const { return quiet_; }
   std::size_t width() const { return console_.columns; }
   std::string text_of(const Table& table) const { return table.text(console_.colour, width()); }

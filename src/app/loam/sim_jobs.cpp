@@ -1,9 +1,5 @@
 // loam sim: job traces under a queue discipline.
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iomanip>
-#include <sstream>
 
 #include "app/loam/session.hpp"
 #include "app/loam/sim_runs.hpp"
@@ -73,9 +69,8 @@ Result<Asked> asked_by(const Arguments& arguments) {
   asked.setting.trace = arguments.text("tasks");
   LOAM_TRY(jobs, sim::read_jobs(asked.setting.trace));
   asked.jobs = std::move(jobs);
-  LOAM_TRY(arrivals, percent_of(arguments, "arrivals", "1"));
-  if (arrivals < 1) return invalid("--arrivals of less than 0.01", "give a factor such as 1.3");
-  for (sim::TraceJob& job : asked.jobs) job.arrival.ms = job.arrival.ms * 100 / arrivals;
+  LOAM_TRY(pace, pace_percent(arguments));
+  for (sim::TraceJob& job : asked.jobs) job.arrival.ms = job.arrival.ms * 100 / pace;
   asked.states_limits =
       arguments.has("limit-factor") ||
       std::none_of(asked.jobs.begin(), asked.jobs.end(),
@@ -197,28 +192,16 @@ sim::Sample waits_of(const Mean& mean) {
   return sample;
 }
 
-Result<void> write_plot(const std::string& folder, const char* name, const std::string& svg) {
-  const std::filesystem::path file = std::filesystem::path(folder) / name;
-  std::error_code fault;
-  std::filesystem::create_directories(folder, fault);
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out << svg;
-  out.flush();
-  if (out) return {};
-  return Error{ErrorKind::unavailable, "'" + file.string() + "' cannot be written",
-               "name a folder that can be with --plot"};
-}
-
-Result<void> write_plots(const std::string& folder, const std::vector<Mean>& means) {
+Result<void> write_plots(const Arguments& arguments, const std::vector<Mean>& means) {
   std::vector<sim::Series> busy;
   std::vector<sim::Sample> waits;
   for (const Mean& mean : means) {
     busy.push_back(busy_of(mean));
     waits.push_back(waits_of(mean));
   }
-  LOAM_CHECK(write_plot(folder, "jobs_waiting.svg",
+  LOAM_CHECK(write_plot(arguments, "jobs_waiting.svg",
                         sim::cumulative_chart({"Waiting time", "wait, h", "tasks, %"}, waits)));
-  return write_plot(folder, "jobs_devices.svg",
+  return write_plot(arguments, "jobs_devices.svg",
                     sim::line_chart({"Devices in use", "time, h", "devices"}, busy));
 }
 
@@ -237,8 +220,8 @@ Result<int> sim_jobs(Session& session, const Arguments& arguments) {
   LOAM_CHECK(write_json(arguments, session, json_of(means, asked)));
   LOAM_CHECK(
       write_result(arguments, "csv", session, sim::to_csv(means.front().jobs, means.front().last)));
-  if (arguments.has("plot")) LOAM_CHECK(write_plots(arguments.text("plot"), means));
-  if (!session.json() && arguments.text("csv") != "-") session.out() << table_of(session, means);
+  if (arguments.has("plot")) LOAM_CHECK(write_plots(arguments, means));
+  if (shows_table(arguments, session)) session.out() << table_of(session, means);
   return 0;
 }
 

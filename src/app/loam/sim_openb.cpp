@@ -1,11 +1,9 @@
 // loam sim: placement traces in the openb format, and in the plain CSV.
-#include <filesystem>
-#include <fstream>
-
 #include "app/loam/session.hpp"
 #include "app/loam/sim_runs.hpp"
 #include "base/quantity.hpp"
 #include "sim/plot.hpp"
+#include "sim/trace/fairness.hpp"
 #include "sim/trace/placement_run.hpp"
 
 namespace loam::cli {
@@ -76,21 +74,25 @@ double wall_of(const sim::PlacementOutcome& outcome) {
 double moves_of(const sim::PlacementOutcome& outcome) {
   return static_cast<double>(outcome.moves);
 }
-double jain_of(const sim::PlacementOutcome& outcome) {
+double jain_devices_of(const sim::PlacementOutcome& outcome) {
   return sim::jain_index(outcome.device_use);
+}
+double jain_of(const sim::PlacementOutcome& outcome) {
+  return outcome.jain;
 }
 
 std::string json_of(const Arguments& arguments,
                     const std::vector<sim::PlacementOutcome>& outcomes) {
   const sim::Spread spread = sim::spread_of(allocations(outcomes));
-  std::string json = "{\"policy\":\"" + arguments.text("policy", "packing_value") +
-                     "\",\"mix\":\"" + arguments.text("mix", "online") +
-                     "\",\"allocation_mean\":" + fixed(spread.mean, 4) +
-                     ",\"allocation_sd\":" + fixed(spread.deviation, 4) +
-                     ",\"moves\":" + fixed(mean_of(outcomes, moves_of), 1) +
-                     ",\"wall_s\":" + fixed(mean_of(outcomes, wall_of), 4) +
-                     ",\"cpu_s\":" + fixed(mean_of(outcomes, cpu_of), 4) +
-                     ",\"jain_devices\":" + fixed(mean_of(outcomes, jain_of), 4) + ",\"seeds\":[";
+  std::string json =
+      "{\"policy\":\"" + arguments.text("policy", "packing_value") + "\",\"mix\":\"" +
+      arguments.text("mix", "online") + "\",\"allocation_mean\":" + fixed(spread.mean, 4) +
+      ",\"allocation_sd\":" + fixed(spread.deviation, 4) +
+      ",\"moves\":" + fixed(mean_of(outcomes, moves_of), 1) +
+      ",\"wall_s\":" + fixed(mean_of(outcomes, wall_of), 4) +
+      ",\"cpu_s\":" + fixed(mean_of(outcomes, cpu_of), 4) +
+      ",\"jain\":" + fixed(mean_of(outcomes, jain_of), 4) +
+      ",\"jain_devices\":" + fixed(mean_of(outcomes, jain_devices_of), 4) + ",\"seeds\":[";
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const auto& o = outcomes[i];
     json += (i == 0 ? "" : ",");
@@ -116,35 +118,22 @@ std::string csv_of(const std::vector<sim::PlacementOutcome>& outcomes) {
   return csv;
 }
 
-Result<void> write_plots(const std::string& folder, const std::string& policy,
+Result<void> write_plots(const Arguments& arguments,
                          const std::vector<sim::PlacementOutcome>& outcomes) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  sim::Series series{policy, {}};
+  sim::Series series{arguments.text("policy", "packing_value"), {}};
   const std::vector<double> curve = mean_curve(outcomes);
   for (std::size_t i = 0; i < curve.size(); ++i) {
     series.points.emplace_back(static_cast<double>(i), curve[i]);
   }
-  const std::pair<std::string, std::string> files[] = {
-      {"allocation.svg",
-       sim::line_chart({"Allocation over arrivals", "arrived, % of the pool", "allocated, %"},
-                       {series})},
-      {"devices.svg", sim::heat_map({"Use of each device at the end of seed " +
-                                         std::to_string(outcomes.front().seed),
-                                     "devices in the order of the trace", ""},
-                                    96, outcomes.front().device_use)},
-  };
-  for (const auto& [name, svg] : files) {
-    const auto path = std::filesystem::path(folder) / name;
-    std::ofstream out(path, std::ios::binary | std::ios::trunc);
-    out << svg;
-    out.flush();
-    if (!out) {
-      return Error{ErrorKind::unavailable, "'" + path.string() + "' cannot be written",
-                   "name another folder with --plot"};
-    }
-  }
-  return {};
+  LOAM_CHECK(write_plot(
+      arguments, "allocation.svg",
+      sim::line_chart({"Allocation over arrivals", "arrived, % of the pool", "allocated, %"},
+                      {series})));
+  return write_plot(arguments, "devices.svg",
+                    sim::heat_map({"Use of each device at the end of seed " +
+                                       std::to_string(outcomes.front().seed),
+                                   "devices in the order of the trace", ""},
+                                  96, outcomes.front().device_use));
 }
 
 void print(Session& session, const std::vector<sim::PlacementOutcome>& outcomes) {
@@ -163,8 +152,9 @@ void print(Session& session, const std::vector<sim::PlacementOutcome>& outcomes)
              fixed(mean_of(outcomes, moves_of), 1), fixed(mean_of(outcomes, wall_of), 3)});
   session.out() << session.text_of(table);
   session.out() << "standard deviation " << fixed(spread.deviation, 2)
-                << " points; Jain's index over devices " << fixed(mean_of(outcomes, jain_of), 3)
-                << "\n";
+                << " points; Jain's index over devices "
+                << fixed(mean_of(outcomes, jain_devices_of), 3) << ", over tenants "
+                << fixed(mean_of(outcomes, jain_of), 3) << "\n";
 }
 
 Result<int> departures(Session& session, const Arguments& arguments,
@@ -172,6 +162,11 @@ Result<int> departures(Session& session, const Arguments& arguments,
   if (!trace.has_times)
     return invalid("the tasks have no times to depart at",
                    "use a list with creation_time and deletion_time, or arrival_s and duration_s");
+  for (const char* key : {"seeds", "arrivals", "moves"}) {
+    if (arguments.has(key))
+      return invalid("a run with --departures does nothing with --" + std::string(key),
+                     "leave it out: tasks come and go at the trace's own times");
+  }
   const sim::ChurnOutcome churn = sim::run_with_departures(trace, run);
   LOAM_CHECK(
       write_json(arguments, session,
@@ -180,6 +175,8 @@ Result<int> departures(Session& session, const Arguments& arguments,
                      ",\"refused_milli_percent\":" + fixed(churn.refused_milli_percent, 4) +
                      ",\"allocated_mean_percent\":" + fixed(churn.allocated_mean_percent, 4) +
                      ",\"allocated_peak_percent\":" + fixed(churn.allocated_peak_percent, 4) +
+                     ",\"jain\":" + fixed(churn.jain, 4) +
+                     ",\"jain_devices\":" + fixed(sim::jain_index(churn.device_use), 4) +
                      ",\"wall_s\":" + fixed(churn.wall_s, 4) + "}\n"));
   std::string csv = "hours,allocated_percent\n";
   for (const auto& [hours, percent] : churn.curve) {
@@ -187,20 +184,20 @@ Result<int> departures(Session& session, const Arguments& arguments,
   }
   LOAM_CHECK(write_result(arguments, "csv", session, csv));
   if (arguments.has("plot")) {
-    std::error_code failed;
-    const std::filesystem::path folder = arguments.text("plot");
-    std::filesystem::create_directories(folder, failed);
-    std::ofstream out(folder / "allocation_over_time.svg", std::ios::binary | std::ios::trunc);
-    out << sim::line_chart({"Allocation over time", "hours", "allocated, %"},
-                           {{arguments.text("policy", "packing_value"), churn.curve}});
+    LOAM_CHECK(
+        write_plot(arguments, "allocation_over_time.svg",
+                   sim::line_chart({"Allocation over time", "hours", "allocated, %"},
+                                   {{arguments.text("policy", "packing_value"), churn.curve}})));
   }
-  if (!session.json()) {
+  if (shows_table(arguments, session)) {
     session.out() << facts_text(
         {{"placed", std::to_string(churn.placed)},
          {"refused", std::to_string(churn.refused)},
          {"refused, % of what was asked", fixed(churn.refused_milli_percent, 3)},
          {"allocated, mean over time, %", fixed(churn.allocated_mean_percent, 2)},
          {"allocated, at most, %", fixed(churn.allocated_peak_percent, 2)},
+         {"Jain's index over devices", fixed(sim::jain_index(churn.device_use), 3)},
+         {"Jain's index over tenants", fixed(churn.jain, 3)},
          {"seconds", fixed(churn.wall_s, 3)}},
         session.console().colour);
   }
@@ -237,10 +234,9 @@ Result<int> sim_openb(Session& session, const Arguments& arguments) {
   LOAM_CHECK(write_json(arguments, session, json_of(arguments, outcomes)));
   LOAM_CHECK(write_result(arguments, "csv", session, csv_of(outcomes)));
   if (arguments.has("plot")) {
-    LOAM_CHECK(
-        write_plots(arguments.text("plot"), arguments.text("policy", "packing_value"), outcomes));
+    LOAM_CHECK(write_plots(arguments, outcomes));
   }
-  if (!session.json() && arguments.text("csv") != "-") print(session, outcomes);
+  if (shows_table(arguments, session)) print(session, outcomes);
   return 0;
 }
 

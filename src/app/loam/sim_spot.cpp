@@ -1,10 +1,13 @@
 // loam sim: one task on spot capacity under a deadline.
+#include <algorithm>
 #include <cstdio>
+#include <span>
 
 #include "app/loam/session.hpp"
 #include "app/loam/sim_runs.hpp"
 #include "base/quantity.hpp"
 #include "schedule/spot/optimum.hpp"
+#include "sim/plot.hpp"
 #include "sim/trace/spot.hpp"
 
 namespace loam::cli {
@@ -86,6 +89,49 @@ std::string optimum_text(const spot::Terms& terms, const sim::AvailabilityTrace&
                        static_cast<double>(terms.work * spot::cost_scale));
 }
 
+// The run tick by tick, for --csv and --plot.
+class Course {
+ public:
+  Course(const spot::Terms& terms, std::span<const std::uint8_t> available, const char* policy)
+      : terms_(terms),
+        available_(available),
+        plot_every_(std::max<spot::Ticks>(1, terms.deadline / plot_points_max)),
+        done_{std::string(policy) + ": work done", {{0, 0}}},
+        paid_{std::string(policy) + ": paid", {{0, 0}}} {}
+
+  void note(const spot::State& state) {
+    const auto tick = static_cast<std::size_t>(state.now - 1);
+    const double all = static_cast<double>(terms_.work);
+    const double done = static_cast<double>(state.done) / all;
+    const double paid =
+        static_cast<double>(state.paid) / (all * static_cast<double>(spot::cost_scale));
+    csv_ += std::to_string(tick) + "," + decimal_text((terms_.tick * (state.now - 1)).ms, 3) + "," +
+            (available_[tick] != 0 ? "1," : "0,") + spot::name_of(state.mode) + "," +
+            decimal_text((terms_.tick * state.done).ms, 3) + "," + fraction_text(paid) + "," +
+            std::to_string(state.starts) + "\n";
+    if (state.now % plot_every_ != 0 && !state.finished(terms_)) return;
+    const double hours = static_cast<double>((terms_.tick * state.now).ms) / 3'600'000;
+    done_.points.emplace_back(hours, 100 * done);
+    paid_.points.emplace_back(hours, 100 * paid);
+  }
+
+  const std::string& csv() const { return csv_; }
+  std::string plot() const {
+    return sim::line_chart(
+        {"One task on spot", "hours", "% of the work, and of its on-demand price"}, {done_, paid_});
+  }
+
+ private:
+  static constexpr spot::Ticks plot_points_max = 2'000;  // more than a plot is wide
+
+  const spot::Terms& terms_;
+  std::span<const std::uint8_t> available_;
+  spot::Ticks plot_every_;
+  std::string csv_ = "tick,at_s,available,mode,done_s,paid_fraction,starts\n";
+  sim::Series done_;
+  sim::Series paid_;
+};
+
 }  // namespace
 
 Result<int> sim_spot(Session& session, const Arguments& arguments) {
@@ -96,7 +142,13 @@ Result<int> sim_spot(Session& session, const Arguments& arguments) {
   LOAM_TRY(trace, sim::read_availability(arguments.text("availability")));
   LOAM_TRY(terms, terms_of(arguments, trace.gap));
   LOAM_TRY(start, start_of(arguments, trace));
-  LOAM_TRY(outcome, sim::run_spot(policy, terms, trace.available, start));
+  const auto samples = std::span<const std::uint8_t>(trace.available).subspan(start);
+  Course course(terms, samples, spot::name_of(policy));
+  const bool watched = arguments.has("csv") || arguments.has("plot");
+  LOAM_TRY(outcome,
+           sim::run_spot(policy, terms, trace.available, start, [&](const spot::State& state) {
+             if (watched) course.note(state);
+           }));
 
   const std::string optimum = optimum_text(terms, trace, start);
   const std::string fraction = fraction_text(outcome.cost_fraction(terms));
@@ -106,12 +158,16 @@ Result<int> sim_spot(Session& session, const Arguments& arguments) {
       std::string("{\"policy\":\"") + spot::name_of(policy) + "\",\"cost_fraction\":" + fraction +
           ",\"starts\":" + std::to_string(outcome.starts) + ",\"missed\":" +
           (outcome.missed ? "true" : "false") + ",\"ended_s\":" + std::to_string(ended.ms / 1000) +
+          ",\"jain\":1" +  // one task of one tenant
           ",\"optimum_fraction\":" + optimum + "}\n"));
-  if (session.json()) return 0;
+  LOAM_CHECK(write_result(arguments, "csv", session, course.csv()));
+  if (arguments.has("plot")) LOAM_CHECK(write_plot(arguments, "spot.svg", course.plot()));
+  if (!shows_table(arguments, session)) return 0;
   session.out() << spot::name_of(policy) << ": " << fraction << " of the on-demand price, "
                 << outcome.starts << " starts, " << (outcome.missed ? "missed" : "done in ")
                 << (outcome.missed ? "" : to_text(ended)) << " of " << arguments.text("deadline")
-                << "; who knew the future would have paid " << optimum << "\n";
+                << "; who knew the future would have paid " << optimum
+                << "; Jain's index 1, of one tenant\n";
   return 0;
 }
 

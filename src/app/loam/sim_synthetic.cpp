@@ -32,8 +32,10 @@ Result<int> sim_synthetic(Session& session, const Arguments& arguments) {
                             ",\"decision_max_us\":" + fixed(outcome.decision_max_us, 2) +
                             ",\"rss_mib\":" + fixed(outcome.rss_mib, 1) +
                             ",\"allocation_percent\":" + fixed(outcome.allocated_percent, 4) +
+                            ",\"jain\":1" +  // one tenant asks for everything
+                            ",\"jain_devices\":" + fixed(outcome.jain_devices, 4) +
                             ",\"states\":" + std::to_string(outcome.states) + "}\n"));
-  if (session.json()) return 0;
+  if (!shows_table(arguments, session)) return 0;
   session.out() << facts_text({{"placements a second", fixed(outcome.placements_per_s, 0)},
                                {"decision, median, us", fixed(outcome.decision_p50_us, 1)},
                                {"decision, 99th percentile, us", fixed(outcome.decision_p99_us, 1)},
@@ -41,6 +43,8 @@ Result<int> sim_synthetic(Session& session, const Arguments& arguments) {
                                {"refused", std::to_string(outcome.refused)},
                                {"distinct node states", std::to_string(outcome.states)},
                                {"allocated when filled up, %", fixed(outcome.allocated_percent, 2)},
+                               {"Jain's index over devices", fixed(outcome.jain_devices, 3)},
+                               {"Jain's index over tenants", "1.000, as there is one"},
                                {"memory, highest, MiB", fixed(outcome.rss_mib, 0)}},
                               console.colour);
   return 0;

@@ -1,6 +1,7 @@
 // scenario, sim: behaviour on the simulator, without a daemon.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 
@@ -54,6 +55,12 @@ Result<std::int64_t> percent_of(const Arguments& arguments, std::string_view key
   return permille / 10;
 }
 
+Result<std::int64_t> pace_percent(const Arguments& arguments) {
+  LOAM_TRY(percent, percent_of(arguments, "arrivals", "1"));
+  if (percent < 1) return invalid("--arrivals of less than 0.01", "give a factor such as 1.3");
+  return percent;
+}
+
 std::string fixed(double value, int decimals) {
   char text[48];
   std::snprintf(text, sizeof text, "%.*f", decimals, value);
@@ -88,6 +95,23 @@ Result<void> write_json(const Arguments& arguments, Session& session, const std:
   return write_result(arguments, "out", session, text);
 }
 
+Result<void> write_plot(const Arguments& arguments, const char* name, const std::string& svg) {
+  const std::filesystem::path folder = arguments.text("plot");
+  const std::filesystem::path file = folder / name;
+  std::error_code fault;
+  std::filesystem::create_directories(folder, fault);
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out << svg;
+  out.flush();
+  if (out) return {};
+  return Error{ErrorKind::unavailable, "'" + file.string() + "' cannot be written",
+               "name a folder that can be with --plot"};
+}
+
+bool shows_table(const Arguments& arguments, Session& session) {
+  return !session.json() && arguments.text("csv") != "-" && arguments.text("out") != "-";
+}
+
 namespace {
 
 Result<int> run_faults(Session& session, const Arguments& arguments) {
@@ -105,11 +129,11 @@ Result<int> run_faults(Session& session, const Arguments& arguments) {
                             ",\"tasks\":" + std::to_string(summary->tasks) +
                             ",\"records\":" + std::to_string(summary->records) +
                             ",\"restarts\":" + std::to_string(summary->restarts) + "}\n"));
-  if (!session.json()) session.out() << sim::to_text(*summary) << "\n";
+  if (shows_table(arguments, session)) session.out() << sim::to_text(*summary) << "\n";
   return 0;
 }
 
-// What can be replayed, how it is asked for, and with which options besides --out.
+// What can be replayed, how it is asked for, and with which options besides --json and --out.
 struct Replay {
   const char* asked;
   Result<int> (*run)(Session&, const Arguments&);
@@ -127,9 +151,12 @@ std::vector<Replay> replays() {
        sim_jobs,
        sim_jobs_options,
        {"trace", "tasks", "seeds", "arrivals", "csv", "plot"}},
-      {"--trace spot", sim_spot, sim_spot_options, {"trace", "policy"}},
-      {"--synthetic", sim_synthetic, sim_synthetic_options, {"synthetic", "policy"}},
-      {"--from-journal", sim_journal, sim_journal_options, {"discipline"}},
+      {"--trace spot", sim_spot, sim_spot_options, {"trace", "policy", "csv", "plot"}},
+      {"--synthetic", sim_synthetic, sim_synthetic_options, {"synthetic", "policy", "mix"}},
+      {"--from-journal",
+       sim_journal,
+       sim_journal_options,
+       {"discipline", "policy", "nodes", "arrivals", "csv", "plot"}},
   };
 }
 
@@ -148,15 +175,17 @@ bool takes(const Replay& replay, std::string_view key) {
 std::vector<OptionGroup> sim_options();
 
 // An option that the run would pass over is an error: who gave it expects something of it.
-Result<void> check_options(const Replay& replay, const Arguments& arguments) {
+// `replay` may be null: a run that takes none of them.
+Result<void> check_options(const std::string& run, const Replay* replay,
+                           const Arguments& arguments) {
   for (const auto& [key, values] : arguments.options) {
-    if (key == "out" || takes(replay, key) || !lists(sim_options(), key)) continue;
+    if (key == "json" || key == "out" || !lists(sim_options(), key)) continue;
+    if (replay != nullptr && takes(*replay, key)) continue;
     std::string others;
     for (const Replay& other : replays()) {
       if (takes(other, key)) others += (others.empty() ? "" : ", ") + std::string(other.asked);
     }
-    return invalid("a run with " + std::string(replay.asked) + " does nothing with --" + key,
-                   "leave it out; it is for " + others);
+    return invalid(run + " does nothing with --" + key, "leave it out; it is for " + others);
   }
   return {};
 }
@@ -166,22 +195,27 @@ Result<int> run_replay(Session& session, Arguments arguments, const std::string&
   const auto replay =
       std::find_if(all.begin(), all.end(), [&](const Replay& each) { return asked == each.asked; });
   LOAM_ASSERT(replay != all.end());
-  // --json FILE, as scripts write it: the flag, and where the document goes.
+  // --json FILE, as scripts write it: the document goes there, and people get their table.
   if (session.json() && arguments.operands.size() == 1 && !arguments.has("out")) {
     arguments.options["out"] = std::move(arguments.operands);
     arguments.operands.clear();
+    session.keep_json_off();
   }
   if (!arguments.operands.empty())
     return invalid(
         "'" + arguments.operands.front() + "' is more than a run with " + asked + " takes",
         "seeds are given with --seeds, a file for the result with --out");
-  LOAM_CHECK(check_options(*replay, arguments));
+  LOAM_CHECK(check_options("a run with " + asked, &*replay, arguments));
   return replay->run(session, arguments);
 }
 
 Result<int> run_sim(Session& session, const Arguments& arguments) {
-  if (!arguments.operands.empty() && arguments.operands.front() == "compare")
-    return sim_compare(session, {arguments.operands.begin() + 1, arguments.operands.end()});
+  if (!arguments.operands.empty() && arguments.operands.front() == "compare") {
+    LOAM_CHECK(check_options("'loam sim compare'", nullptr, arguments));
+    Arguments files = arguments;
+    files.operands.erase(files.operands.begin());
+    return sim_compare(session, files);
+  }
   std::vector<std::string> asked;
   if (arguments.has("trace")) asked.push_back("--trace " + arguments.text("trace"));
   for (const char* key : {"synthetic", "from-journal"}) {
@@ -193,6 +227,7 @@ Result<int> run_sim(Session& session, const Arguments& arguments) {
   if (arguments.operands.empty())
     return invalid("'loam sim' needs SEED, --trace or --synthetic",
                    "try: loam sim 1..20, or see: loam sim --help");
+  LOAM_CHECK(check_options("a run by SEED", nullptr, arguments));
   return run_faults(session, arguments);
 }
 
@@ -214,22 +249,22 @@ Result<int> run_scenario(Session& session, const Arguments& arguments) {
 }
 
 OptionGroup trace_options() {
-  return {
-      "What to replay, and where results go",
-      {{"--trace", "KIND", "openb, jobs or spot", Option::Kind::value, "openb jobs spot"},
-       {"--synthetic", "SPEC", "a made-up pool: devices=100000,nodes=12500,load=0.9"},
-       {"--nodes", "FILE", "the pool's nodes", Option::Kind::value, "@path"},
-       {"--tasks", "FILE", "the tasks", Option::Kind::value, "@path"},
-       {"--policy", "P", "how a place, or spot, is chosen"},
-       {"--seeds", "A..B", "runs, one a seed; figures are their mean"},
-       {"--arrivals", "X",
-        "openb: what arrives, as a multiple of the pool's devices (1.3); jobs: they come X "
-        "times as fast (1)"},
-       {"--out", "FILE", "write the result as JSON; --json: to standard output; --json FILE: both",
-        Option::Kind::value, "@path"},
-       {"--csv", "FILE", "write the series as CSV; - for standard output", Option::Kind::value,
-        "@path"},
-       {"--plot", "FOLDER", "write plots as SVG", Option::Kind::value, "@path"}}};
+  return {"What to replay, and where results go",
+          {{"--trace", "KIND", "openb, jobs or spot", Option::Kind::value, "openb jobs spot"},
+           {"--synthetic", "SPEC", "a made-up pool: devices=100000,nodes=12500,load=0.9"},
+           {"--nodes", "FILE", "the pool's nodes", Option::Kind::value, "@path"},
+           {"--tasks", "FILE", "the tasks", Option::Kind::value, "@path"},
+           {"--policy", "P", "how a place, or spot, is chosen"},
+           {"--seeds", "A..B", "runs, one a seed; figures are their mean"},
+           {"--arrivals", "X",
+            "openb: what arrives, in pools (1.3); jobs, journal: they come X times as fast (1)"},
+           {"--json", "", "print the result as JSON; --json FILE: write it there, print the table",
+            Option::Kind::flag},
+           {"--out", "FILE", "write the result as JSON, whatever is printed", Option::Kind::value,
+            "@path"},
+           {"--csv", "FILE", "write the series as CSV; - for standard output", Option::Kind::value,
+            "@path"},
+           {"--plot", "FOLDER", "write plots as SVG", Option::Kind::value, "@path"}}};
 }
 
 std::vector<OptionGroup> sim_options() {
@@ -256,7 +291,8 @@ std::vector<Command> simulation_commands() {
        "named\n"
        "with the command that repeats it. With --trace a public trace is replayed against the "
        "code\n"
-       "that the daemon schedules with. 'compare' shows results written with --out side by side.",
+       "that the daemon schedules with. 'compare' shows results written with --json FILE side by "
+       "side.",
        "loam sim 1..200\n"
        "loam sim --trace openb --nodes nodes.csv --tasks pods.csv --policy packing_value\n"
        "loam sim --trace jobs --tasks jobs.tsv --devices 32 --discipline blind\n"

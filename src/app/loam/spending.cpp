@@ -32,7 +32,7 @@ Result<billing::LineKind> line_kind_of(const std::string& text) {
     if (text == billing::name_of(kind)) return kind;
   }
   if (text == "token_income") return Kind::credit;
-  if (text.ends_with("_tokens") || text == "storage" || text == "network") return Kind::usage;
+  if (text.ends_with("_tokens") || is_held(text) || text == "network") return Kind::usage;
   return not_understood("an invoice line of the kind '" + text + "'");
 }
 
@@ -318,7 +318,7 @@ Result<billing::DocumentLine> document_line(const api::InvoiceLineView& line, Cu
   if (!line.window.empty()) made.description += ", " + line.window;
   made.unit = line.tasks != 0          ? "Tasks"
               : line.tokens != 0       ? "Tokens"
-              : line.kind == "storage" ? "GiB-Hours"
+              : is_held(line.kind)     ? "GiB-Hours"
               : line.kind == "network" ? "GiB"
                                        : "CE-Hours";
   LOAM_TRY(quantity, Money::parse(line.tasks != 0     ? std::to_string(line.tasks)

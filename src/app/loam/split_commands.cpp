@@ -1,4 +1,5 @@
 // cost split: what the pool cost, over those who held it; idle cost by a stated method.
+#include "app/loam/capacity.hpp"
 #include "app/loam/commands.hpp"
 #include "app/loam/human.hpp"
 #include "app/loam/session.hpp"
@@ -85,17 +86,12 @@ Result<std::vector<billing::CostLine>> held_by(const std::vector<BucketBill>& bi
   return billing::group_costs(rows, query);
 }
 
-// The CE of the pool's devices for the whole time.
+// The CE of the pool's devices while they were in service.
 Result<Int128> parts_of(api::Client& client, const billing::Period& period) {
-  LOAM_TRY(list, client.devices());
-  Int128 parts = 0;
-  for (const api::DeviceView& device : list.devices) {
-    if (device.state == "refused") continue;
-    LOAM_TRY(ce, parse_ce(device.ce));
-    parts += static_cast<Int128>(ce.value) * (period.to - period.from).ms;
-  }
+  LOAM_TRY(devices, capacity_of(client, period));
+  const Int128 parts = billing::capacity_in(devices, period);
   if (parts == 0)
-    return Error{ErrorKind::not_found, "the pool has no devices to split the cost of",
+    return Error{ErrorKind::not_found, "no device of the pool was in service in that time",
                  "see them with: loam device list"};
   return parts;
 }
@@ -180,9 +176,10 @@ Result<int> run_split(Session& session, const Arguments& arguments) {
 std::vector<Command> split_commands() {
   return {{"cost split",
            "Split what the pool cost over those who held it",
-           "By the CE-hours that each held, of those that the devices have. What nobody held is a\n"
-           "row of its own (kept), goes to those who held some by their part (weighted), or to\n"
-           "each alike (even). The parts add up to the cost to the last unit.",
+           "By the CE-hours that each held, of those that the devices had while they were in\n"
+           "service. What nobody held is a row of its own (kept), goes to those who held some by\n"
+           "their part (weighted), or to each alike (even). The parts add up to the cost to the\n"
+           "last unit.",
            "loam cost split --cost 12000 --month 2026-03\n"
            "loam cost split --cost 900 --by project --idle weighted --from 2026-03-01 --to "
            "2026-03-08",

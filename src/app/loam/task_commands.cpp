@@ -17,6 +17,7 @@ using Kind = Option::Kind;
 
 constexpr std::int64_t page_default = 50;
 constexpr std::int64_t page_most = 500;  // the API's own limit on a page
+constexpr std::int64_t leases_shown = 20;
 
 Table task_table() {
   return Table({{"ID"},
@@ -74,6 +75,39 @@ Result<int> run_ps(Session& session, const Arguments& arguments) {
   return 0;
 }
 
+// What its last attempts held, and used of it from their beginning on.
+Result<std::string> leases_text(Session& session, api::Client& client, const api::TaskView& task) {
+  api::LeaseQuery query;
+  query.task = task.id;
+  query.limit = leases_shown;
+  LOAM_TRY(page, client.leases(query));
+  Table table({{"LEASE"},
+               {"DEVICE"},
+               {"STARTED (UTC)"},
+               {"ENDED (UTC)"},
+               {"RAN", Align::right},
+               {"SHARE", Align::right},
+               {"MEASURED", Align::right},
+               {"COST " + task.currency, Align::right}});
+  for (const api::LeaseView& lease : page.leases) {
+    std::string devices;
+    for (const api::LeaseSliceView& slice : lease.slices)
+      devices += (devices.empty() ? "" : ",") + slice.device;
+    table.add({lease.id, devices, instant_text(lease.started_at), instant_text(lease.ended_at),
+               human_duration(lease.run_ms), percent(lease.share),
+               lease.share_measured ? percent(*lease.share_measured) : "",
+               money_short(lease.cost, lease.currency)});
+  }
+  return table.empty() ? std::string() : "\n" + session.text_of(table);
+}
+
+std::string backups_text(const api::TaskView& task) {
+  if (task.backups == 0) return {};
+  const std::string most =
+      "the last " + std::to_string(task.backups) + " checkpoints it went on from";
+  return task.backed_up_mib == 0 ? most : most + ", " + memory_text(task.backed_up_mib) + " now";
+}
+
 Result<int> run_show(Session& session, const Arguments& arguments) {
   LOAM_TRY(client, session.client());
   LOAM_TRY(task, client->task(arguments.operand(0)));
@@ -108,9 +142,12 @@ Result<int> run_show(Session& session, const Arguments& arguments) {
         task.isolation + (task.isolation_note.empty() ? "" : "; " + task.isolation_note)},
        {"share", share},
        {"memory", task.memory_mib == 0 ? "" : memory_text(task.memory_mib)},
+       {"backups", backups_text(task)},
        {"compute", task.ce.empty() ? "once it is placed"
                                    : task.ce + " CE, billed " + task.billable_ce + " CE"},
+       {"takes", task.takes},
        {"submitted", instant_text(task.submitted_at)},
+       {"expires", instant_text(task.expires_at)},
        {"started", instant_text(task.started_at)},
        {"finished", instant_text(task.finished_at)},
        {"ran", human_duration(task.run_ms) + " of at most " + human_duration(task.limit_ms) +
@@ -125,6 +162,10 @@ Result<int> run_show(Session& session, const Arguments& arguments) {
        {"made", task.output.value_or("")},
        {"held", money(task.held)}},
       session.console().colour);
+  // Of one that has ended in one attempt it is all above.
+  if (task.attempts == 0 || (task.attempts == 1 && task.state == "finished")) return 0;
+  LOAM_TRY(leases, leases_text(session, *client, task));
+  session.out() << leases;
   return 0;
 }
 
@@ -199,7 +240,15 @@ std::vector<Command> task_commands() {
           {"--limit", "N", "of a page, 1 to 500; default: 50"},
           {"--after", "MARK", "the page that follows, as the page before says"}}}},
        run_ps},
-      {"show", "All there is to know of one task", "", "loam show t17", {task_id}, {}, run_show},
+      {"show",
+       "All there is to know of one task",
+       "With its last 20 leases where it had several, or still runs: what each held, and the "
+       "share\n"
+       "of its devices' time that was measured from its beginning on.",
+       "loam show t17",
+       {task_id},
+       {},
+       run_show},
       {"logs",
        "What a task has written",
        "Its standard output goes to standard output, its error stream to the error stream.",

@@ -262,6 +262,16 @@ Result<void> read_weight(const toml::table& table, const std::string& origin,
   return {};
 }
 
+Result<void> read_defrag(const toml::table& table, const std::string& origin,
+                         DefragSettings& defrag) {
+  constexpr std::int64_t many = 1'000'000;  // what is out of range is refused with the whole
+  Section section(table, "defrag.", origin);
+  section.number("moves_per_hour", defrag.moves_per_hour, 0, many);
+  section.number("moves_at_once", defrag.moves_at_once, 1, many);
+  section.duration("lost_work_max", defrag.lost_work_max);
+  return section.finish();
+}
+
 // Lists that are not there leave what is there by default.
 void read_scheduling(Section& top, const std::string& origin, SchedulingSettings& settings) {
   std::vector<QueueSettings> queues;
@@ -273,6 +283,9 @@ void read_scheduling(Section& top, const std::string& origin, SchedulingSettings
   });
   top.duration("share_half_life", settings.share_half_life);
   top.text("placement", settings.placement);
+  optional_duration(top, "hold_expires", settings.hold_expires);
+  top.table("defrag",
+            [&](const toml::table& table) { return read_defrag(table, origin, settings.defrag); });
   if (!queues.empty()) settings.queues = std::move(queues);
   if (!classes.empty()) settings.classes = std::move(classes);
 }

@@ -60,6 +60,12 @@ toml::table table_of(const ShareWeight& weight) {
       {"tenant", weight.tenant}, {"project", weight.project}, {"weight", weight.weight}};
 }
 
+toml::table table_of(const DefragSettings& defrag) {
+  return toml::table{{"moves_per_hour", defrag.moves_per_hour},
+                     {"moves_at_once", defrag.moves_at_once},
+                     {"lost_work_max", to_text(defrag.lost_work_max)}};
+}
+
 toml::table table_of(const Seller& seller) {
   return toml::table{{"name", seller.name},
                      {"address", seller.address},
@@ -113,11 +119,13 @@ std::string to_toml(const Config& config) {
                    {"snapshot_every", config.snapshot_every},
                    {"share_half_life", to_text(config.scheduling.share_half_life)},
                    {"placement", config.scheduling.placement}};
+  put(root, "hold_expires", config.scheduling.hold_expires);
   root.insert("socket_mode", config.socket_mode);
   root.get_as<std::int64_t>("socket_mode")->flags(toml::value_flags::format_as_octal);
   put_tables(root, "queue", config.scheduling.queues);
   put_tables(root, "class", config.scheduling.classes);
   put_tables(root, "weight", config.scheduling.weights);
+  root.insert("defrag", table_of(config.scheduling.defrag));
   put_tables(root, "user", config.users);
   if (!config.seller.name.empty()) root.insert("seller", table_of(config.seller));
   std::ostringstream text;

@@ -26,7 +26,8 @@ api::LeaseRecord to_record(const store::LeaseRow& row) {
     record.slices.push_back({slice.device, slice.share, slice.memory});
   record.started_at = known(row.started_at);
   record.ended_at = known(row.ended_at);
-  record.device_time = row.device_time.value_or(Duration{0});
+  record.measured = row.measured;
+  record.device_time = row.device_time;
   return record;
 }
 
@@ -107,6 +108,27 @@ Result<std::optional<api::TaskRecord>> DaemonBackend::task(TaskId id) {
   if (detail) return std::optional(to_record(*detail));
   if (detail.error().kind == ErrorKind::not_found) return std::optional<api::TaskRecord>();
   return detail.error();
+}
+
+Result<std::vector<api::LeaseUse>> DaemonBackend::leases(const api::LeaseFilter& filter) {
+  LOAM_TRY(rows, queries_.leases({filter.tenant, filter.tasks, filter.from, filter.to},
+                                 filter.before, filter.limit));
+  std::vector<api::LeaseUse> uses;
+  for (store::LeaseUseRow& row : rows) {
+    const store::LeaseRow& lease = row.lease;
+    uses.push_back({to_record(lease), lease.task, row.tenant, std::move(row.task_name),
+                    lease.queued_at, lease.granted_at, lease.stop_reason, lease.outcome, row.net,
+                    lease.output});
+  }
+  return uses;
+}
+
+Result<std::vector<api::CapacityPiece>> DaemonBackend::capacity(Instant from, Instant to) {
+  LOAM_TRY(rows, queries_.capacity(from, to));
+  std::vector<api::CapacityPiece> pieces;
+  for (store::CapacityRow& row : rows)
+    pieces.push_back({std::move(row.name), row.from, row.to, row.ce});
+  return pieces;
 }
 
 Result<void> DaemonBackend::usage(TenantId tenant, Instant from, Instant to,

@@ -39,6 +39,8 @@ class DaemonBackend final : public api::Backend {
 
   Result<std::vector<api::TaskRecord>> tasks(const api::TaskFilter& filter) override;
   Result<std::optional<api::TaskRecord>> task(TaskId id) override;
+  Result<std::vector<api::LeaseUse>> leases(const api::LeaseFilter& filter) override;
+  Result<std::vector<api::CapacityPiece>> capacity(Instant from, Instant to) override;
   Result<void> usage(TenantId tenant, Instant from, Instant to, const EachUsage& each) override;
   Result<std::vector<api::TransactionRecord>> transactions(TenantId tenant, TransactionId before,
                                                            std::int64_t limit) override;

@@ -219,6 +219,8 @@ void NodeExecutor::launch(const engine::State& state, const engine::LaunchEffect
   order.working_directory = spec.working_directory;
   order.checkpoint_directory = config_.data_dir + "/checkpoints/" + task.id.text();
   order.cache_directory = config_.data_dir + "/cache/" + tenant;
+  order.backups = spec.backups;
+  if (spec.backups > 0) order.backup_directory = config_.data_dir + "/backups/" + task.id.text();
   for (const Mount& mount : spec.mounts)
     order.mounts.push_back({mount.source, mount.target, mount.read_only});
   order.read_only = config_.shared;
@@ -351,6 +353,7 @@ void NodeExecutor::stop(const engine::State& state, const engine::StopEffect& ef
     if (effect.reason == StopReason::limit) reason = "time limit";
     if (effect.reason == StopReason::device_lost) reason = "device lost";
     if (effect.reason == StopReason::preempted) reason = "preempted";
+    if (effect.reason == StopReason::moved) reason = "moved";
     if (effect.reason == StopReason::segment) reason = "segment";
     if (effect.reason == StopReason::resold) reason = "another purchase model";
     if (effect.reason == StopReason::gang) reason = "another member of its gang ended";
@@ -448,13 +451,6 @@ void NodeExecutor::report_end(const node::AttemptReport& report, LeaseId lease, 
   ended.services = services_of(status.usage, rank);
   put_measures(report, ended);
   post_end(ended);
-}
-
-// The page goes only when the end is durable: a daemon that dies before reads it again.
-void NodeExecutor::post_end(const ReportEnded& ended) {
-  loop_->post_until_durable(ended, node_actor, [this, lease = ended.lease](const engine::Answer&) {
-    enqueue([this, lease] { forget(lease); });
-  });
 }
 
 void NodeExecutor::forget(LeaseId lease) {

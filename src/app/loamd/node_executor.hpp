@@ -92,8 +92,11 @@ class NodeExecutor final : public engine::Executor {
   void report_end(const node::AttemptReport& report, LeaseId lease, Epoch epoch);
   // What the slice pages counted of it, and what it says it made.
   void put_measures(const node::AttemptReport& report, ReportEnded& ended) const;
+  // How long the lease's devices were busy with it so far; none where there is no page of it.
+  std::optional<Duration> device_time(LeaseId lease) const;
   void report_refused(LeaseId lease, Epoch epoch, const Error& error);
-  void post_end(const ReportEnded& ended);
+  // counted: with figures, which the engine may refuse.
+  void post_end(const ReportEnded& ended, bool counted = true);
   // What this node keeps of a lease that is over; on the worker's thread.
   void forget(LeaseId lease);
   // What the keeper found out about leases since the last call; on the worker's thread.
@@ -118,7 +121,7 @@ class NodeExecutor final : public engine::Executor {
   void prune();
   void prune_checkpoints();
   static ServiceReport services_of(const node::Usage& usage, std::int64_t rank);
-  // Every hour, what the running attempts hold and move; on the worker's thread.
+  // Every hour, what the running attempts hold, move and use; on the worker's thread.
   void report_services();
   Instant instant_of(const node::AttemptStatus& status, std::int64_t boottime_ns) const;
 

@@ -17,6 +17,13 @@ constexpr Duration early_end_grace = Duration::seconds(30);
 // The keeper's, for giving lent memory back.
 constexpr Duration memory_notice = Duration::seconds(10);
 
+Duration busy_of(const std::vector<node::SliceUsage>& slices) {
+  constexpr std::int64_t ns_per_ms = 1'000'000;
+  Duration busy;
+  for (const node::SliceUsage& slice : slices) busy += Duration{slice.busy_ns / ns_per_ms};
+  return busy;
+}
+
 }  // namespace
 
 void NodeExecutor::put_measures(const node::AttemptReport& report, ReportEnded& ended) const {
@@ -28,11 +35,17 @@ void NodeExecutor::put_measures(const node::AttemptReport& report, ReportEnded& 
   }
   const auto usage = node::read_counters(config_.data_dir + "/keeper", ended.lease.text());
   if (!usage) return;
+  ended.device_time = busy_of(*usage);
   for (const node::SliceUsage& slice : *usage) {
-    ended.device_time += Duration{slice.busy_ns / 1'000'000};
     ended.memory_peak +=
         Mebibytes{static_cast<std::int64_t>(slice.memory_peak_bytes) / bytes_per_mib};
   }
+}
+
+std::optional<Duration> NodeExecutor::device_time(LeaseId lease) const {
+  const auto usage = node::read_counters(config_.data_dir + "/keeper", lease.text());
+  if (!usage) return std::nullopt;
+  return busy_of(*usage);
 }
 
 void NodeExecutor::read_keeper_reports() {

@@ -1,5 +1,5 @@
-// The executor's part that tells what attempts hold on this node's disk and move over the network,
-// and clears away what ended tasks have kept.
+// The executor's part that tells how attempts ended, what they hold on this node's disk, move over
+// the network and use of its devices, and clears away what ended tasks have kept.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -29,10 +29,35 @@ ServiceReport NodeExecutor::services_of(const node::Usage& usage, std::int64_t r
   if (rank == 0) {
     report.use.storage_mib_ms += usage.checkpoint_mib_ms.value_or(0);
     report.kept = rounded_up(usage.checkpoint_bytes.value_or(0));
+    report.backed_up = rounded_up(usage.backup_bytes.value_or(0));
   }
   report.use.received_bytes = usage.network_rx_bytes.value_or(0);
   report.use.sent_bytes = usage.network_tx_bytes.value_or(0);
   return report;
+}
+
+// The page goes only when the end is durable: a daemon that dies before reads it again. An attempt
+// has ended whatever was counted of it: figures that are refused are left out, and it is told
+// again.
+void NodeExecutor::post_end(const ReportEnded& ended, bool counted) {
+  loop_->post_until_durable(
+      ended, node_actor, [this, ended, counted](const engine::Answer& answer) {
+        const bool refused =
+            counted && answer.reject && answer.reject->code == RejectCode::invalid_argument;
+        if (!refused) {
+          enqueue([this, lease = ended.lease] { forget(lease); });
+          return;
+        }
+        spdlog::error("what was counted of the lease {} is not taken: {}", ended.lease.text(),
+                      answer.reject->message);
+        ReportEnded bare = ended;
+        if (bare.started_at != Instant::never())
+          bare.ended_at = std::max(bare.ended_at, bare.started_at);
+        bare.services = {};
+        bare.device_time = {};
+        bare.memory_peak = {};
+        enqueue([this, bare] { post_end(bare, false); });
+      });
 }
 
 void NodeExecutor::report_services() {
@@ -44,11 +69,14 @@ void NodeExecutor::report_services() {
     Epoch epoch;
     TaskId task;
     std::int64_t rank = 0;
+    bool advisory = false;
   };
   std::vector<Running> running;
   loop_->read([&](const engine::State& state, Instant) {
     for (const auto& [id, lease] : state.leases) {
-      if (lease.started()) running.push_back({id, lease.epoch, lease.task, lease.rank});
+      if (lease.started())
+        running.push_back(
+            {id, lease.epoch, lease.task, lease.rank, lease.isolation == Isolation::advisory});
     }
   });
   for (const Running& each : running) {
@@ -59,7 +87,13 @@ void NodeExecutor::report_services() {
     report.epoch = each.epoch;
     report.at = clock_.at(node::boottime_ns());
     report.services = services_of(status->usage, each.rank);
-    loop_->post_until_durable(report, node_actor);
+    // Nothing used is a measurement too, but where nothing binds the guard to the task.
+    report.device_time = device_time(each.lease);
+    if (each.advisory && report.device_time == Duration{}) report.device_time.reset();
+    loop_->post_until_durable(report, node_actor, [](const engine::Answer& answer) {
+      if (answer.reject && answer.reject->code != RejectCode::stale_epoch)
+        spdlog::warn("a report of use is not taken: {}", answer.reject->message);
+    });
   }
 }
 
@@ -73,7 +107,7 @@ void NodeExecutor::prune() {
   prune_checkpoints();
 }
 
-// Checkpoints of tasks that are over and of which no attempt is kept any more.
+// Checkpoints, and copies of them, of tasks that are over and of which no attempt is kept any more.
 void NodeExecutor::prune_checkpoints() {
   std::set<std::string> kept;
   for (const std::string& attempt : supervisor_->attempts())
@@ -81,13 +115,15 @@ void NodeExecutor::prune_checkpoints() {
   loop_->read([&](const engine::State& state, Instant) {
     for (const auto& [id, task] : state.tasks) kept.insert(id.text());
   });
-  std::error_code fault;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(config_.data_dir + "/checkpoints", fault)) {
-    const std::string name = entry.path().filename().string();
-    if (!TaskId::parse(name) || kept.count(name) != 0) continue;
-    if (const auto removed = node::remove_tree(entry.path().string()); !removed)
-      spdlog::warn("checkpoints stay: {}", to_text(removed.error()));
+  for (const char* folder : {"/checkpoints", "/backups"}) {
+    std::error_code fault;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(config_.data_dir + folder, fault)) {
+      const std::string name = entry.path().filename().string();
+      if (!TaskId::parse(name) || kept.count(name) != 0) continue;
+      if (const auto removed = node::remove_tree(entry.path().string()); !removed)
+        spdlog::warn("checkpoints stay: {}", to_text(removed.error()));
+    }
   }
 }
 

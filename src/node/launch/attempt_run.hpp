@@ -44,6 +44,7 @@ class AttemptRun {
 
   Result<void> prepare();
   Result<void> prepare_directories();
+  Result<void> back_up();
   Result<void> choose_isolation();
   Result<void> check_unsandboxed() const;
   void make_groups();

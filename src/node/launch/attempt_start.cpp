@@ -17,6 +17,7 @@
 #include "guard/slice_page.h"
 #include "node/launch/attempt_files.hpp"
 #include "node/launch/attempt_run.hpp"
+#include "node/launch/backup.hpp"
 #include "node/launch/clock.hpp"
 #include "node/launch/leftovers.hpp"
 
@@ -84,6 +85,7 @@ Result<void> AttemptRun::prepare() {
   status_.log_segment_bytes = order_.log_segment_bytes;
   LOAM_CHECK(choose_isolation());
   LOAM_CHECK(prepare_directories());
+  LOAM_CHECK(back_up());
   make_groups();
 
   sigset_t watched;
@@ -198,6 +200,16 @@ Result<void> AttemptRun::prepare_directories() {
     places_.metadata_url = metadata_.address();
   }
   storage_ = std::make_unique<StorageMeter>(work_, checkpoint_, logs);
+  return {};
+}
+
+// Where it cannot be done the program does not begin: its owner counts on it.
+Result<void> AttemptRun::back_up() {
+  if (order_.backups == 0) return {};
+  LOAM_CHECK(keep_backup(checkpoint_, order_.backup_directory, order_.epoch, order_.backups));
+  places_.backup_directory = order_.backup_directory;
+  constexpr int limit_ms = 600'000;
+  status_.usage.backup_bytes = backup_bytes(order_.backup_directory, limit_ms);
   return {};
 }
 

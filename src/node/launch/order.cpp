@@ -39,11 +39,13 @@ Result<void> check_range(const char* field, std::int64_t value, std::int64_t min
 }
 
 Result<void> check_paths(const LaunchOrder& order) {
-  for (const auto* path : {&order.working_directory, &order.checkpoint_directory,
-                           &order.cache_directory, &order.guard_library, &order.slice_page}) {
+  for (const auto* path :
+       {&order.working_directory, &order.checkpoint_directory, &order.cache_directory,
+        &order.backup_directory, &order.guard_library, &order.slice_page}) {
     const char* field = path == &order.working_directory      ? "working_directory"
                         : path == &order.checkpoint_directory ? "checkpoint_directory"
                         : path == &order.cache_directory      ? "cache_directory"
+                        : path == &order.backup_directory     ? "backup_directory"
                         : path == &order.guard_library        ? "guard_library"
                                                               : "slice_page";
     if (!path->empty()) LOAM_CHECK(check_path(field, *path));
@@ -138,6 +140,11 @@ Result<void> check(const LaunchOrder& order) {
   LOAM_CHECK(
       check_range("log_segment_bytes", order.log_segment_bytes, 4096, std::int64_t{1} << 40));
   LOAM_CHECK(check_range("log_segments", order.log_segments, 2, 10'000));
+  LOAM_CHECK(check_range("backups", order.backups, 0, 10'000));
+  if (order.backup_directory.empty() != (order.backups == 0)) {
+    return bad("backups", "needs a `backup_directory`, and that needs it",
+               std::to_string(order.backups));
+  }
   constexpr std::int64_t year_ms = std::int64_t{86'400'000} * 365;
   LOAM_CHECK(check_range("grace_ms", order.grace_ms, 0, year_ms));
   LOAM_CHECK(check_range("run_limit_ms", order.run_limit_ms, 0, 100 * year_ms));
@@ -162,6 +169,8 @@ std::string to_json(const LaunchOrder& order) {
   root["working_directory"] = order.working_directory;
   root["checkpoint_directory"] = order.checkpoint_directory;
   root["cache_directory"] = order.cache_directory;
+  root["backup_directory"] = order.backup_directory;
+  root["backups"] = order.backups;
   json::array mounts;
   for (const auto& mount : order.mounts) {
     mounts.push_back(json::object{
@@ -206,6 +215,8 @@ Result<LaunchOrder> parse_launch_order(std::string_view text) {
   fields.read("working_directory", order.working_directory);
   fields.read("checkpoint_directory", order.checkpoint_directory);
   fields.read("cache_directory", order.cache_directory);
+  fields.read("backup_directory", order.backup_directory);
+  fields.read("backups", order.backups, 0, int64_max);
   order.mounts = mounts_of(fields);
   fields.read("read_only", order.read_only);
   fields.read("visible", order.visible);

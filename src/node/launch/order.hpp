@@ -47,6 +47,10 @@ struct LaunchOrder {
   std::string working_directory;     // empty: `work` in the attempt's directory
   std::string checkpoint_directory;  // empty: `checkpoint` in the attempt's directory
   std::string cache_directory;       // compiled kernels; empty: `cache` in the attempt's directory
+  // Where copies of the checkpoint directory are kept, at most so many, one made before each start;
+  // the program sees them read-only. Both or neither.
+  std::string backup_directory;
+  std::int64_t backups = 0;
 
   std::vector<LaunchMount> mounts;
   std::vector<std::string> read_only;  // seen at their own path, read-only

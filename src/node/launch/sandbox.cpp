@@ -284,6 +284,8 @@ SandboxCommand sandbox_command(const LaunchOrder& order, const SandboxPaths& pat
   for (const auto& path : order.read_only) arguments.add({"--ro-bind", path, path});
   arguments.add({"--bind", paths.working_directory, paths.working_directory});
   arguments.add({"--bind", paths.checkpoint_directory, paths.checkpoint_directory});
+  if (order.backups > 0)
+    arguments.add({"--ro-bind", order.backup_directory, order.backup_directory});
   arguments.add({"--bind", paths.cache_directory, paths.cache_directory});
   arguments.add({"--bind", paths.output_directory, paths.output_directory});
   auto mounts = order.mounts;

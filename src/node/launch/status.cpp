@@ -55,6 +55,7 @@ json::object usage_object(const Usage& usage) {
           {"work_bytes", or_null(usage.work_bytes)},
           {"checkpoint_bytes", or_null(usage.checkpoint_bytes)},
           {"log_bytes", or_null(usage.log_bytes)},
+          {"backup_bytes", or_null(usage.backup_bytes)},
           {"storage_mib_ms", or_null(usage.storage_mib_ms)},
           {"checkpoint_mib_ms", or_null(usage.checkpoint_mib_ms)},
           {"network_rx_bytes", or_null(usage.network_rx_bytes)},
@@ -74,6 +75,7 @@ Usage usage_of(JsonFields& parent) {
   fields->read("work_bytes", usage.work_bytes);
   fields->read("checkpoint_bytes", usage.checkpoint_bytes);
   fields->read("log_bytes", usage.log_bytes);
+  fields->read("backup_bytes", usage.backup_bytes);
   fields->read("storage_mib_ms", usage.storage_mib_ms);
   fields->read("checkpoint_mib_ms", usage.checkpoint_mib_ms);
   fields->read("network_rx_bytes", usage.network_rx_bytes);

@@ -61,6 +61,7 @@ struct Usage {
   std::optional<std::int64_t> work_bytes;
   std::optional<std::int64_t> checkpoint_bytes;
   std::optional<std::int64_t> log_bytes;
+  std::optional<std::int64_t> backup_bytes;  // of its backup directory when it began
   // MiB held × ms since the start: of working directory and logs, and of the checkpoints.
   std::optional<std::int64_t> storage_mib_ms;
   std::optional<std::int64_t> checkpoint_mib_ms;

@@ -20,6 +20,8 @@ std::vector<std::string> task_environment(const LaunchOrder& order, const TaskPl
   all["LOAM_RANK"] = std::to_string(order.rank);
   all["LOAM_SIZE"] = std::to_string(order.size);
   all["LOAM_CHECKPOINT_DIR"] = places.checkpoint_directory;
+  all.erase("LOAM_BACKUP_DIR");
+  if (!places.backup_directory.empty()) all["LOAM_BACKUP_DIR"] = places.backup_directory;
   all["LOAM_NOTICE"] = places.notice_file;
   all["LOAM_OUTPUT_FILE"] = places.output_file;
   all.erase("LOAM_METADATA_URL");

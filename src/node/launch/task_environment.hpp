@@ -12,6 +12,7 @@ namespace loam::node {
 struct TaskPlaces {
   std::string working_directory;
   std::string checkpoint_directory;
+  std::string backup_directory;  // empty: none
   std::string cache_directory;
   std::string temporary_directory;
   std::string notice_file;

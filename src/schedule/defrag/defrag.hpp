@@ -1,27 +1,49 @@
-// Defrag: a few moves of low-class tasks that let a larger one start which waits, never without
-// one; and only where what it gains is more than what the moves lose. Pure.
+// Defrag: a few moves of running tasks that let a larger one start which waits. Which moves; who
+// may ask for them and who may be moved is the walk's to say. Pure.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
-#include "schedule/scheduler.hpp"
+#include "schedule/decision.hpp"
 
 namespace loam::schedule {
 
-struct DefragLimits {
-  std::size_t moves_max = 2;         // 1 or 2 for one task
-  std::size_t tasks_tried_max = 64;  // running tasks that are considered, cheapest first
-  // What starting now instead of later gains where nobody knows how long it would wait else.
-  Duration gain_if_unknown = Duration::hours(1);
+// A running task that may be moved.
+struct Movable {
+  const Standing* standing = nullptr;
+  std::int64_t loss = 0;  // by the move, in milli-device × ms
 };
 
-// The moves that lose least of those that make room for `task`, or nothing: it fits as it is, no
-// moves help, or they would lose more milli-device × time than it gains. Only tasks of a lower
-// level move, none that is protected by its minimum run time, on a reservation or stopping.
-// Requires a waiting task. O(tasks_tried_max^moves_max) looks at the room.
-std::optional<Defrag> find_moves(const Scheduler& scheduler, TaskId task, Instant now,
-                                 const Room& room, const DefragLimits& limits = {});
+// What the moves have to go by.
+class MoveStage {
+ public:
+  virtual ~MoveStage() = default;
+  // Where the task, by this request of its own, would go if `then` were free.
+  virtual std::optional<Place> place_for(const Standing& task, const Ask& ask,
+                                         const Room& then) const = 0;
+  // Whether this keeps everything that was promised to others.
+  virtual bool allows(const Defrag& defrag) const = 0;
+};
+
+struct MoveBounds {
+  std::size_t moves_max = 2;    // for one start
+  std::size_t tries_max = 100;  // sets of tasks that are looked at; counted down
+};
+
+// Of all sets of moves that make room for `asker`, the one that loses least; of those that lose the
+// same, the one found first. Nothing: it has a place as it is, or no set within the bounds is
+// enough. A new place is another than before, and on what is free beside the asker's.
+//
+// Where the asker takes one slice, a set is: those on its device who are in its way, and at most
+// one more who makes room for one of them elsewhere. Else any set. With `moves_max` 1 or 2 and one
+// slice each this leaves nothing out, as far as place_for() finds every place there is.
+//
+// `movable`: by loss, those with the least first; none that waits. O(tries_max) looks at the room.
+std::optional<Defrag> find_moves(const Standing& asker, const std::vector<Movable>& movable,
+                                 Instant now, const Room& room, const MoveStage& stage,
+                                 MoveBounds& bounds);
 
 }  // namespace loam::schedule

@@ -33,6 +33,7 @@ struct Job {
   std::int64_t level = 0;  // of its service class; a higher one was paid for
   // May be stopped at any time, at the class's notice: it was sold so (spot).
   bool preemptible = false;
+  bool stays = false;         // it has a deadline, and is not moved for others
   ReservationId reservation;  // whose capacity it runs on; none: the pool's
   Ask ask;
   Amounts takes;
@@ -48,8 +49,9 @@ struct Job {
   Duration load;
 };
 BOOST_DESCRIBE_STRUCT(Job, (),
-                      (id, tenant, project, environment, queue, level, preemptible, reservation,
-                       ask, takes, milli, arrival, due, limit, length, until, save, load))
+                      (id, tenant, project, environment, queue, level, preemptible, stays,
+                       reservation, ask, takes, milli, arrival, due, limit, length, until, save,
+                       load))
 
 BOOST_DEFINE_ENUM_CLASS(JobState, waiting, running)
 
@@ -79,6 +81,12 @@ struct Standing {
     const Duration useful = now - since - owed;
     return useful.ms > 0 ? served + useful : served;
   }
+  // What stopping it costs: its work since the last checkpoint, and to write and read one.
+  Duration lost_at(Instant now) const {
+    return std::max(Duration{}, (now - saved_at) + job.save + job.load);
+  }
+  // The same over all its slices, in milli-device × ms.
+  std::int64_t loss_at(Instant now) const { return job.milli * lost_at(now).ms; }
   Duration on_devices_at(Instant now) const {
     return running() ? on_devices + (now - since) : on_devices;
   }

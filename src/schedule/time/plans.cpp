@@ -251,6 +251,73 @@ std::optional<Plans::Start> Plans::earliest(const Ask& ask, Kinds barred,
   return std::nullopt;
 }
 
+std::optional<Instant> Plans::planned_at(TaskId task) const {
+  for (const Claim& claim : claims_) {
+    if (claim.task == task) return claim.from;
+  }
+  for (const First& first : first_) {
+    if (first.task == task && first.then != nullptr) return first.at;
+  }
+  return std::nullopt;
+}
+
+bool Plans::is_kept(const First& first, const std::vector<Shift>& shifts) const {
+  if (first.at == Instant::never())
+    return true;  // plan_beside() made it, and a claim that says all
+  if (first.then == nullptr) {
+    return std::all_of(shifts.begin(), shifts.end(),
+                       [&](const Shift& shift) { return shift.ends <= first.at; });
+  }
+  const auto then = first.then->copy();
+  for (const Shift& shift : shifts) {  // who has ended by then is not in `then` any more
+    if (shift.from != nullptr && standings_.at(shift.task).ends_by() > first.at)
+      then->give_back(*shift.from);
+  }
+  for (const Shift& shift : shifts) {
+    if (shift.ends > first.at) then->take(*shift.to);
+  }
+  return then->find(first.ask, 0).has_value();
+}
+
+bool Plans::is_kept(const Claim& claim, const std::vector<Shift>& shifts, const Room& room,
+                    const Binds& binds) const {
+  const auto is_there = [&](const Shift& shift) { return shift.ends > claim.from; };
+  const bool beside = std::none_of(shifts.begin(), shifts.end(), [&](const Shift& shift) {
+    return is_there(shift) && (touch(*shift.to, claim.place) || near(*shift.to, claim.place));
+  });
+  if (beside) return true;
+  const auto then = room.copy();
+  walk_ends(claim.from, [&](TaskId task, Instant, const Place& freed) {
+    const bool shifts_away = std::any_of(shifts.begin(), shifts.end(), [&](const Shift& shift) {
+      return shift.from == &freed && shift.task == task;
+    });
+    if (!shifts_away) then->give_back(freed);
+    return true;
+  });
+  for (const Shift& shift : shifts) {
+    if (shift.from != nullptr) then->give_back(*shift.from);
+  }
+  for (const Shift& shift : shifts) {
+    if (is_there(shift)) then->take(*shift.to);
+  }
+  for (const Claim& other : claims_) {
+    const bool at_once = &other != &claim && other.from <= claim.from && other.to > claim.from;
+    if (at_once && (!other.task.valid() || binds(other.task))) then->take(other.place);
+  }
+  return then->holds(claim.place);
+}
+
+bool Plans::allows(const std::vector<Shift>& shifts, const Room& room, const Binds& binds) const {
+  const auto keeps_first = [&](const First& first) {
+    return !binds(first.task) || is_kept(first, shifts);
+  };
+  const auto keeps_claim = [&](const Claim& claim) {
+    return (claim.task.valid() && !binds(claim.task)) || is_kept(claim, shifts, room, binds);
+  };
+  return std::all_of(first_.begin(), first_.end(), keeps_first) &&
+         std::all_of(claims_.begin(), claims_.end(), keeps_claim);
+}
+
 Kinds Plans::planned(const Binds& binds) const {
   Kinds kinds = 0;
   for (const First& first : first_) {

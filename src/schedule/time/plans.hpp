@@ -80,6 +80,22 @@ class Plans {
                         Instant now, const Room& room, const Binds& binds,
                         std::optional<Start>& start);
   bool any_reserved() const { return any_reserved_; }
+  bool any_claims() const { return !claims_.empty(); }
+  // When a task would start by its plan; nothing: it has none, or nobody looked so far ahead.
+  std::optional<Instant> planned_at(TaskId task) const;
+
+  // A task that would lie elsewhere from now on: it leaves `from` (nullptr: it waits), and is at
+  // `to` (empty: nowhere) until `ends`.
+  struct Shift {
+    TaskId task;
+    const Place* from = nullptr;
+    const Place* to = nullptr;
+    Instant ends;
+  };
+  // Whether every plan and every claim that binds can still be kept when all these shift at once;
+  // what is reserved is then nobody's, preemptible or not. `room`: what is free now. Where nobody
+  // looked far enough ahead to tell: false.
+  bool allows(const std::vector<Shift>& shifts, const Room& room, const Binds& binds) const;
   // The earliest start that is beside all claims that bind, for a task of length `lasts` (none:
   // unknown). Keeps nothing; claim() does.
   std::optional<Start> earliest(const Ask& ask, Kinds barred, std::optional<Duration> lasts,
@@ -126,6 +142,9 @@ class Plans {
   // Calls `each` with the known ends up to `until`, in order, until it gives false.
   void walk_ends(Instant until,
                  const std::function<bool(TaskId, Instant, const Place&)>& each) const;
+  bool is_kept(const First& first, const std::vector<Shift>& shifts) const;
+  bool is_kept(const Claim& claim, const std::vector<Shift>& shifts, const Room& room,
+               const Binds& binds) const;
   // Takes from `room` what is claimed in [from, to).
   void take_claims(Room& room, Instant from, Instant to, bool preemptible,
                    const Binds& binds) const;

@@ -7,6 +7,7 @@
 #include "base/quantity.hpp"
 #include "base/random.hpp"
 #include "schedule/scheduler.hpp"
+#include "sim/trace/fairness.hpp"
 
 namespace loam::sim {
 namespace {
@@ -145,18 +146,15 @@ class JobsRun {
 
   void sum_up() {
     std::vector<double> waits;
-    double speed = 0;
-    double speed_squared = 0;
+    std::vector<double> speeds;
     double used = 0;
     Instant first = Instant::never();
     Instant last{};
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       const Duration took = outcome_.fates[i].finished - jobs_[i].arrival;
-      const double ratio = seconds(jobs_[i].length) / seconds(took);
       outcome_.completion_mean_s += seconds(took);
       waits.push_back(seconds(took - jobs_[i].length));
-      speed += ratio;
-      speed_squared += ratio * ratio;
+      speeds.push_back(seconds(jobs_[i].length) / seconds(took));
       used += seconds(jobs_[i].length) * static_cast<double>(jobs_[i].devices);
       first = std::min(first, jobs_[i].arrival);
       last = std::max(last, outcome_.fates[i].finished);
@@ -168,7 +166,7 @@ class JobsRun {
     outcome_.wait_p99_s = waits[(waits.size() - 1) * 99 / 100];
     outcome_.wait_max_s = waits.back();
     outcome_.makespan_s = seconds(last - first);
-    outcome_.jain = speed * speed / (count * speed_squared);
+    outcome_.jain = jain_index(speeds);
     outcome_.utilisation = used / (outcome_.makespan_s * static_cast<double>(setting_.devices));
   }
 

@@ -51,7 +51,7 @@ struct JobsOutcome {
   double wait_max_s = 0;
   std::int64_t preemptions = 0;
   double makespan_s = 0;  // from the first arrival to the last end
-  // Jain, Chiu & Hawe, 1984, of length/completion over the tasks: 1 is all alike.
+  // Jain's index of length/completion over the tasks: 1 is all alike.
   double jain = 0;
   double utilisation = 0;                              // device time used over devices × makespan
   std::vector<std::pair<Instant, std::int64_t>> busy;  // devices taken from then on

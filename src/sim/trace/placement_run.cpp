@@ -13,6 +13,7 @@
 #include "base/assert.hpp"
 #include "base/random.hpp"
 #include "schedule/moves.hpp"
+#include "sim/trace/fairness.hpp"
 
 namespace loam::sim {
 namespace {
@@ -47,6 +48,10 @@ std::int64_t milli_of(const schedule::UnitPlacement& place) {
   std::int64_t sum = 0;
   for (const schedule::Placement& slice : place.slices) sum += slice.share.value;
   return sum;
+}
+
+std::int64_t milli_of(const TraceTask& task) {
+  return task.milli * task.devices;
 }
 
 std::vector<double> device_use(const PlacementTrace& trace, const schedule::Pool& pool) {
@@ -135,6 +140,8 @@ PlacementOutcome run_placement(const PlacementTrace& trace, const PlacementRun& 
   const std::int64_t all = std::max<std::int64_t>(1, trace.device_milli());
   std::int64_t arrived_milli = 0;
   std::int64_t allocated = 0;
+  std::vector<bool> fits;
+  fits.reserve(order.size());
   const auto percent = [&](std::int64_t milli) {
     return 100.0 * static_cast<double>(milli) / static_cast<double>(all);
   };
@@ -152,6 +159,7 @@ PlacementOutcome run_placement(const PlacementTrace& trace, const PlacementRun& 
       ++outcome.placed;
       if (run.moves_max > 0) mover.add(demand, *place);
     }
+    fits.push_back(place.has_value());
     arrived_milli += trace.tasks[at].milli;
     const auto reached = static_cast<std::size_t>(arrived_milli * 100 / all);
     while (outcome.curve.size() <= reached) outcome.curve.push_back(percent(allocated));
@@ -162,70 +170,128 @@ PlacementOutcome run_placement(const PlacementTrace& trace, const PlacementRun& 
   outcome.cpu_s = thread_cpu_s() - cpu_begin;
   outcome.allocated_percent = percent(allocated);
   outcome.device_use = device_use(trace, pool);
+  TenantShares tenants;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const TraceTask& task = trace.tasks[order[i]];
+    tenants.add(task.tenant, milli_of(task), fits[i] ? milli_of(task) : 0);
+  }
+  outcome.jain = tenants.jain();
   return outcome;
 }
 
-ChurnOutcome run_with_departures(const PlacementTrace& trace, const PlacementRun& run) {
-  LOAM_ASSERT(trace.has_times);
-  const std::vector<schedule::Demand> demands = demands_of(trace, run.cpu_percent);
-  std::vector<std::size_t> order(trace.tasks.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return trace.tasks[a].created_s < trace.tasks[b].created_s;
-  });
-  ChurnOutcome outcome;
-  const auto begin = Clock::now();
-  schedule::Pool pool = pool_of(trace, run.pool);
-  if (run.pool.mix == schedule::MixSource::known) pool.set_mix(schedule::mix_of(demands));
-  const auto all = static_cast<double>(std::max<std::int64_t>(1, trace.device_milli()));
-  std::multimap<std::int64_t, schedule::UnitPlacement> ends;
-  std::int64_t allocated = 0;
-  std::int64_t asked = 0;
-  std::int64_t refused = 0;
-  double area = 0;
-  std::int64_t now = order.empty() ? 0 : trace.tasks[order.front()].created_s;
-  const std::int64_t first = now;
-  const auto advance = [&](std::int64_t to) {
-    area += static_cast<double>(allocated) * static_cast<double>(to - now);
-    now = to;
-  };
-  const auto depart_until = [&](std::int64_t until) {
-    while (!ends.empty() && ends.begin()->first <= until) {
-      advance(ends.begin()->first);
-      pool.give_back(ends.begin()->second);
-      allocated -= milli_of(ends.begin()->second);
-      ends.erase(ends.begin());
+namespace {
+
+// The pool while tasks come and go, and what is measured of it. Times in seconds of the trace.
+class Departures {
+ public:
+  Departures(const PlacementTrace& trace, const PlacementRun& run)
+      : trace_(trace),
+        demands_(demands_of(trace, run.cpu_percent)),
+        pool_(pool_of(trace, run.pool)),
+        all_(static_cast<double>(std::max<std::int64_t>(1, trace.device_milli()))) {
+    if (run.pool.mix == schedule::MixSource::known) pool_.set_mix(schedule::mix_of(demands_));
+    for (const TraceNode& node : trace.nodes)
+      device_area_.resize(device_area_.size() + static_cast<std::size_t>(node.devices));
+  }
+
+  ChurnOutcome run() {
+    std::vector<std::size_t> order(trace_.tasks.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return trace_.tasks[a].created_s < trace_.tasks[b].created_s;
+    });
+    if (!order.empty()) first_ = now_ = trace_.tasks[order.front()].created_s;
+    for (const std::size_t at : order) {
+      depart_until(trace_.tasks[at].created_s);
+      arrive(at);
+    }
+    outcome_.wall_s = seconds_since(begin_);
+    sum_up();
+    return std::move(outcome_);
+  }
+
+ private:
+  void arrive(std::size_t at) {
+    const TraceTask& task = trace_.tasks[at];
+    pool_.note_request(demands_[at]);
+    asked_ += milli_of(task);
+    const auto place = pool_.find(demands_[at]);
+    tenants_.add(task.tenant, milli_of(task), place ? milli_of(task) : 0);
+    if (!place) {
+      ++outcome_.refused;
+      refused_ += milli_of(task);
+      return;
+    }
+    pool_.take(*place);
+    hold(*place, 1);
+    ++outcome_.placed;
+    outcome_.allocated_peak_percent = std::max(outcome_.allocated_peak_percent, percent());
+    if (task.deleted_s > 0) ends_.emplace(task.deleted_s, *place);
+    outcome_.curve.emplace_back(static_cast<double>(now_ - first_) / 3600, percent());
+  }
+
+  void depart_until(std::int64_t until) {
+    while (!ends_.empty() && ends_.begin()->first <= until) {
+      advance(ends_.begin()->first);
+      pool_.give_back(ends_.begin()->second);
+      hold(ends_.begin()->second, -1);
+      ends_.erase(ends_.begin());
     }
     advance(until);
-  };
-  for (const std::size_t at : order) {
-    const TraceTask& task = trace.tasks[at];
-    depart_until(task.created_s);
-    pool.note_request(demands[at]);
-    asked += task.milli * task.devices;
-    const auto place = pool.find(demands[at]);
-    if (!place) {
-      ++outcome.refused;
-      refused += task.milli * task.devices;
-      continue;
+  }
+
+  void advance(std::int64_t to) {
+    area_ += static_cast<double>(allocated_) * static_cast<double>(to - now_);
+    now_ = to;
+  }
+
+  // Taken (1) or given back (-1) now. A share held from a to b adds share * (b - a) to its device's
+  // area: -share * a when it is taken, share * b when it is given back.
+  void hold(const schedule::UnitPlacement& place, std::int64_t sign) {
+    allocated_ += sign * milli_of(place);
+    for (const schedule::Placement& slice : place.slices)
+      device_area_[slice.device.value - 1] -= sign * slice.share.value * (now_ - first_);
+  }
+
+  double percent() const { return 100.0 * static_cast<double>(allocated_) / all_; }
+
+  void sum_up() {
+    outcome_.device_use = device_use(trace_, pool_);
+    if (now_ > first_) {
+      const auto length = static_cast<double>(now_ - first_);
+      outcome_.allocated_mean_percent = 100.0 * area_ / (all_ * length);
+      // What is held still is held until now.
+      for (std::size_t i = 0; i < device_area_.size(); ++i)
+        outcome_.device_use[i] += static_cast<double>(device_area_[i]) / (1000 * length);
     }
-    pool.take(*place);
-    allocated += milli_of(*place);
-    ++outcome.placed;
-    outcome.allocated_peak_percent =
-        std::max(outcome.allocated_peak_percent, 100.0 * static_cast<double>(allocated) / all);
-    if (task.deleted_s > 0) ends.emplace(task.deleted_s, *place);
-    outcome.curve.emplace_back(static_cast<double>(now - first) / 3600,
-                               100.0 * static_cast<double>(allocated) / all);
+    if (asked_ > 0)
+      outcome_.refused_milli_percent =
+          100.0 * static_cast<double>(refused_) / static_cast<double>(asked_);
+    outcome_.jain = tenants_.jain();
   }
-  outcome.wall_s = seconds_since(begin);
-  if (now > first) {
-    outcome.allocated_mean_percent = 100.0 * area / (all * static_cast<double>(now - first));
-  }
-  if (asked > 0)
-    outcome.refused_milli_percent =
-        100.0 * static_cast<double>(refused) / static_cast<double>(asked);
-  return outcome;
+
+  const PlacementTrace& trace_;
+  std::vector<schedule::Demand> demands_;
+  Clock::time_point begin_ = Clock::now();  // building the pool is timed too
+  schedule::Pool pool_;
+  double all_;  // milli-device
+  ChurnOutcome outcome_;
+  std::multimap<std::int64_t, schedule::UnitPlacement> ends_;
+  std::vector<std::int64_t> device_area_;  // milli-device times seconds, but for what is held now
+  TenantShares tenants_;
+  std::int64_t allocated_ = 0;
+  std::int64_t asked_ = 0;
+  std::int64_t refused_ = 0;
+  double area_ = 0;
+  std::int64_t first_ = 0;
+  std::int64_t now_ = 0;
+};
+
+}  // namespace
+
+ChurnOutcome run_with_departures(const PlacementTrace& trace, const PlacementRun& run) {
+  LOAM_ASSERT(trace.has_times);
+  return Departures(trace, run).run();
 }
 
 Spread spread_of(const std::vector<double>& values) {
@@ -237,13 +303,6 @@ Spread spread_of(const std::vector<double>& values) {
   for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
   if (values.size() > 1) spread.deviation = std::sqrt(squares / (count - 1));
   return spread;
-}
-
-double jain_index(const std::vector<double>& values) {
-  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  const double squares = std::inner_product(values.begin(), values.end(), values.begin(), 0.0);
-  if (squares == 0) return 1;
-  return sum * sum / (static_cast<double>(values.size()) * squares);
 }
 
 }  // namespace loam::sim

@@ -30,6 +30,7 @@ struct PlacementOutcome {
   double wall_s = 0;               // building the pool and all decisions
   double cpu_s = 0;                // the same, of this thread on its core
   std::vector<double> device_use;  // of each device in order of its node, 0 to 1
+  double jain = 1;                 // over tenants, of what was placed of the milli-device asked
 };
 
 // The order of arrivals for a seed: places in `trace.tasks`. The measure of arrival is a request's
@@ -49,6 +50,8 @@ struct ChurnOutcome {
   double allocated_mean_percent = 0;  // over time
   double allocated_peak_percent = 0;
   std::vector<std::pair<double, double>> curve;  // hours, percent
+  std::vector<double> device_use;                // of each device, mean over time, 0 to 1
+  double jain = 1;                               // as in PlacementOutcome
   double wall_s = 0;
 };
 ChurnOutcome run_with_departures(const PlacementTrace& trace, const PlacementRun& run);
@@ -61,8 +64,5 @@ struct Spread {
   double deviation = 0;  // of the sample, n - 1
 };
 Spread spread_of(const std::vector<double>& values);
-
-// Jain's fairness index: 1 where all values are equal, 1/n where one has everything; 1 for none.
-double jain_index(const std::vector<double>& values);
 
 }  // namespace loam::sim

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/quantity.hpp"
 #include "sim/trace/csv.hpp"
 
 namespace loam::sim {
@@ -28,6 +29,7 @@ struct TaskColumns {
   std::size_t types = 0;
   std::size_t created = 0;
   std::size_t deleted = 0;
+  std::optional<std::size_t> tenant{};
   bool has_types = false;
   bool has_times = false;
   bool has_duration = false;  // `deleted` holds a length, not an instant
@@ -40,7 +42,11 @@ Result<TaskColumns> task_columns(const CsvRows& rows) {
   LOAM_TRY(memory, rows.column("memory_mib"));
   LOAM_TRY(devices, either(rows, "num_gpu", "devices"));
   LOAM_TRY(milli, either(rows, "gpu_milli", "share_milli"));
-  at = {name, cpu, memory, devices, milli, 0, 0, 0, false, false, false};
+  at = {name, cpu, memory, devices, milli};
+  if (rows.has("user") || rows.has("tenant")) {
+    LOAM_TRY(tenant, either(rows, "user", "tenant"));
+    at.tenant = tenant;
+  }
   at.has_types = rows.has("gpu_spec") || rows.has("device_types");
   if (at.has_types) {
     LOAM_TRY(types, either(rows, "gpu_spec", "device_types"));
@@ -105,7 +111,69 @@ Result<TraceTask> read_task(const CsvRows& rows, const TaskColumns& at,
                         "check the column of device types against the list of nodes");
   }
   if (at.has_times) LOAM_CHECK(read_times(rows, at, task));
+  if (at.tenant) task.tenant = std::string(rows.text(*at.tenant));
   return task;
+}
+
+struct NodeColumns {
+  std::size_t name = 0;
+  std::size_t cpu = 0;
+  std::size_t memory = 0;
+  std::size_t devices = 0;
+  std::size_t type = 0;
+  std::optional<std::size_t> region{};
+  std::optional<std::size_t> ce{};
+  std::optional<std::size_t> device_memory{};
+};
+
+Result<NodeColumns> node_columns(const CsvRows& rows) {
+  LOAM_TRY(name, either(rows, "sn", "node"));
+  LOAM_TRY(cpu, rows.column("cpu_milli"));
+  LOAM_TRY(memory, rows.column("memory_mib"));
+  LOAM_TRY(devices, either(rows, "gpu", "devices"));
+  LOAM_TRY(type, either(rows, "model", "device_type"));
+  NodeColumns at{name, cpu, memory, devices, type};
+  for (const auto& [title, column] : {std::pair("region", &at.region), std::pair("ce", &at.ce),
+                                      std::pair("device_memory_mib", &at.device_memory)}) {
+    if (!rows.has(title)) continue;
+    LOAM_TRY(found, rows.column(title));
+    *column = found;
+  }
+  return at;
+}
+
+// Of its devices, where the list says so.
+Result<void> read_worth(const CsvRows& rows, const NodeColumns& at, TraceNode& node) {
+  if (at.ce && !rows.text(*at.ce).empty()) {
+    const auto ce = parse_ce(rows.text(*at.ce));
+    if (!ce) return rows.fault(ce.error().message, ce.error().next_step);
+    node.ce = *ce;
+  }
+  if (at.device_memory && !rows.text(*at.device_memory).empty()) {
+    LOAM_TRY(memory, rows.count(*at.device_memory, memory_mib_max));
+    if (memory == 0) return rows.fault("the devices have no memory");
+    node.device_memory = Mebibytes{memory};
+  }
+  return {};
+}
+
+Result<TraceNode> read_node(const CsvRows& rows, const NodeColumns& at) {
+  TraceNode node;
+  node.name = std::string(rows.text(at.name));
+  if (node.name.empty()) return rows.fault("the node has no name");
+  LOAM_TRY(cpu_milli, rows.count(at.cpu, cpu_milli_max));
+  LOAM_TRY(memory_mib, rows.count(at.memory, memory_mib_max));
+  LOAM_TRY(count, rows.count(at.devices, devices_max));
+  node.cpu_milli = cpu_milli;
+  node.memory_mib = memory_mib;
+  node.devices = count;
+  node.device_type = std::string(rows.text(at.type));
+  if (count > 0 && node.device_type.empty())
+    return rows.fault("the node has devices, but their type is not named");
+  if (at.region) node.region = std::string(rows.text(*at.region));
+  LOAM_CHECK(read_worth(rows, at, node));
+  node.line = rows.line();
+  return node;
 }
 
 }  // namespace
@@ -131,37 +199,15 @@ std::int64_t PlacementTrace::device_milli() const {
 
 Result<std::vector<TraceNode>> parse_trace_nodes(const std::string& file, std::string_view text) {
   LOAM_TRY(rows, CsvRows::open(file, text));
-  LOAM_TRY(name, either(rows, "sn", "node"));
-  LOAM_TRY(cpu, rows.column("cpu_milli"));
-  LOAM_TRY(memory, rows.column("memory_mib"));
-  LOAM_TRY(devices, either(rows, "gpu", "devices"));
-  LOAM_TRY(type, either(rows, "model", "device_type"));
-  const bool has_region = rows.has("region");
-  std::size_t region = 0;
-  if (has_region) {
-    LOAM_TRY(found, rows.column("region"));
-    region = found;
-  }
+  LOAM_TRY(at, node_columns(rows));
   std::vector<TraceNode> nodes;
   std::set<std::string> names;
   for (;;) {
     LOAM_TRY(more, rows.next());
     if (!more) break;
-    TraceNode node;
-    node.name = std::string(rows.text(name));
-    if (node.name.empty()) return rows.fault("the node has no name");
+    LOAM_TRY(node, read_node(rows, at));
     if (!names.insert(node.name).second)
       return rows.fault("the node '" + node.name + "' is there twice");
-    LOAM_TRY(cpu_milli, rows.count(cpu, cpu_milli_max));
-    LOAM_TRY(memory_mib, rows.count(memory, memory_mib_max));
-    LOAM_TRY(count, rows.count(devices, devices_max));
-    node.cpu_milli = cpu_milli;
-    node.memory_mib = memory_mib;
-    node.devices = count;
-    node.device_type = std::string(rows.text(type));
-    if (count > 0 && node.device_type.empty())
-      return rows.fault("the node has devices, but their type is not named");
-    if (has_region) node.region = std::string(rows.text(region));
     nodes.push_back(std::move(node));
   }
   if (nodes.empty()) return rows.fault("the list has no nodes");
@@ -190,6 +236,11 @@ Result<PlacementTrace> parse_placement_trace(const std::string& nodes_file,
   }
   if (trace.tasks.empty()) return rows.fault("the list has no tasks");
   return trace;
+}
+
+Result<std::vector<TraceNode>> read_trace_nodes(const std::string& path) {
+  LOAM_TRY(text, read_trace_file(path));
+  return parse_trace_nodes(path, text);
 }
 
 Result<PlacementTrace> read_placement_trace(const std::string& nodes_path,

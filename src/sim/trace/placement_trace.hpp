@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,10 @@ struct TraceNode {
   std::int64_t devices = 0;
   std::string device_type;
   std::string region;  // empty where the trace has none
+  // Of each device, where the list says so: its worth, and its memory. Placement traces go without.
+  std::optional<MilliCe> ce{};
+  std::optional<Mebibytes> device_memory{};
+  std::int64_t line = 0;  // of the file, from 1
 };
 
 struct TraceTask {
@@ -31,6 +36,7 @@ struct TraceTask {
   std::vector<std::string> device_types;
   std::int64_t created_s = 0;
   std::int64_t deleted_s = 0;  // 0: never; only where the trace has times
+  std::string tenant{};        // empty where the trace names none
 
   schedule::Demand demand() const;
 };
@@ -46,6 +52,7 @@ struct PlacementTrace {
 // Either format is known by its header. An error names file, line and reason: a missing column, a
 // negative or absurd number, a device type that no node has, a task without a place to be.
 Result<std::vector<TraceNode>> parse_trace_nodes(const std::string& file, std::string_view text);
+Result<std::vector<TraceNode>> read_trace_nodes(const std::string& path);
 Result<PlacementTrace> parse_placement_trace(const std::string& nodes_file,
                                              std::string_view nodes_text,
                                              const std::string& tasks_file,

@@ -62,12 +62,14 @@ std::vector<std::uint8_t> generate_availability(const AvailabilityModel& model, 
 }
 
 Result<SpotOutcome> run_spot(Policy policy, const Terms& terms,
-                             std::span<const std::uint8_t> available, std::size_t start) {
+                             std::span<const std::uint8_t> available, std::size_t start,
+                             const std::function<void(const State&)>& each) {
   State state;
   while (!state.finished(terms) && state.now < terms.deadline) {
     const std::size_t at = start + static_cast<std::size_t>(state.now);
     if (at >= available.size()) return too_short(available.size(), start, state.now);
     step(policy, terms, state, available[at] != 0);
+    if (each) each(state);
   }
   return outcome_of(terms, state);
 }

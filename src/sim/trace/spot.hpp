@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,9 +58,10 @@ struct SpotOutcome {
 };
 
 // Runs the task from sample `start` on until it is done or its deadline has passed.
-// invalid_argument where the samples end before that.
+// invalid_argument where the samples end before that. `each` hears the state after each tick.
 Result<SpotOutcome> run_spot(schedule::spot::Policy policy, const schedule::spot::Terms& terms,
-                             std::span<const std::uint8_t> available, std::size_t start);
+                             std::span<const std::uint8_t> available, std::size_t start,
+                             const std::function<void(const schedule::spot::State&)>& each = {});
 
 // The same by the multi-zone rule of `reserve`; `zones[z]` are the samples of one zone.
 struct ZonesOutcome {

@@ -9,6 +9,7 @@
 
 #include "base/quantity.hpp"
 #include "base/random.hpp"
+#include "sim/trace/fairness.hpp"
 
 namespace loam::sim {
 namespace {
@@ -153,6 +154,15 @@ class Churn {
   bool is_full() const { return used_ >= target_; }
   bool has_residents() const { return !residents_.empty(); }
   std::int64_t used() const { return used_; }
+  // Of each device, 0 to 1.
+  std::vector<double> device_use() const {
+    std::vector<double> use;
+    for (std::int64_t i = 1; i <= all_ / whole_device.value; ++i) {
+      const MilliDevice free = pool_.free_of(DeviceId{static_cast<std::uint64_t>(i)});
+      use.push_back(1 - static_cast<double>(free.value) / 1000);
+    }
+    return use;
+  }
   std::int64_t all() const { return all_; }
   const schedule::Pool& pool() const { return pool_; }
 
@@ -254,6 +264,7 @@ SyntheticOutcome run_synthetic(const SyntheticPool& synthetic, const schedule::P
   }
   outcome.allocated_percent =
       100.0 * static_cast<double>(churn.used()) / static_cast<double>(churn.all());
+  outcome.jain_devices = jain_index(churn.device_use());
   outcome.rss_mib = rss_mib();
   return outcome;
 }

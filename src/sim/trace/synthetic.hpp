@@ -34,6 +34,7 @@ struct SyntheticOutcome {
   double decision_p99_us = 0;
   double decision_max_us = 0;
   double allocated_percent = 0;  // filled to the brim after the churn: 130 % arrivals in all
+  double jain_devices = 1;       // Jain's index over the use of devices then
   double rss_mib = 0;            // the process's highest
   std::int64_t states = 0;
 };

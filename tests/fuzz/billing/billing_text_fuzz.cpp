@@ -6,7 +6,6 @@
 
 #include "base/assert.hpp"
 #include "billing/advice.hpp"
-#include "billing/attribution.hpp"
 #include "billing/csv.hpp"
 #include "billing/efficiency.hpp"
 #include "billing/focus.hpp"
@@ -73,7 +72,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   accepted(read_flat_json(text));
   accepted(read_business_csv(text));
   accepted(parse_date(text));
-  const auto tags = parse_tags(text);
-  if (accepted(tags)) LOAM_ASSERT(*parse_tags(to_text(*tags)) == *tags);
   return 0;
 }

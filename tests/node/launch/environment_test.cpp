@@ -21,16 +21,16 @@ LaunchOrder small_order() {
 }
 
 const TaskPlaces places{
-    "/w", "/c", "/k", "/tmp", "/n/notice.json", "/o/units", "http://127.0.0.1:1", "", ""};
+    "/w", "/c", "/b", "/k", "/tmp", "/n/notice.json", "/o/units", "http://127.0.0.1:1", "", ""};
 
 TEST(TaskEnvironment, holds_what_is_promised_and_nothing_of_the_daemons) {
   ::setenv("SECRET_OF_THE_DAEMON", "1", 1);
   const auto lines = task_environment(small_order(), places);
   for (const char* line :
        {"LOAM_TASK=t1", "LOAM_LEASE=l1", "LOAM_RESTART=3", "LOAM_RANK=0", "LOAM_SIZE=1",
-        "LOAM_CHECKPOINT_DIR=/c", "LOAM_NOTICE=/n/notice.json", "LOAM_OUTPUT_FILE=/o/units",
-        "POCL_CACHE_DIR=/k", "LOAM_METADATA_URL=http://127.0.0.1:1", "XDG_CACHE_HOME=/k", "HOME=/w",
-        "TMPDIR=/tmp"}) {
+        "LOAM_CHECKPOINT_DIR=/c", "LOAM_BACKUP_DIR=/b", "LOAM_NOTICE=/n/notice.json",
+        "LOAM_OUTPUT_FILE=/o/units", "POCL_CACHE_DIR=/k", "LOAM_METADATA_URL=http://127.0.0.1:1",
+        "XDG_CACHE_HOME=/k", "HOME=/w", "TMPDIR=/tmp"}) {
     EXPECT_THAT(lines, Contains(line));
   }
   EXPECT_THAT(lines, Not(Contains(StartsWith("SECRET"))));

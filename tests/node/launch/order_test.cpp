@@ -25,6 +25,8 @@ LaunchOrder full_order() {
   order.working_directory = "/home/u/job";
   order.checkpoint_directory = "/ckpt/t17";
   order.cache_directory = "/cache/acme";
+  order.backup_directory = "/backups/t17";
+  order.backups = 3;
   order.mounts = {{"/data", "/mnt/data", true}, {"/scratch", "/scratch", false}};
   order.read_only = {"/home/u"};
   order.visible = {"/run/loam/keeper.sock"};
@@ -123,6 +125,8 @@ TEST(LaunchOrderCheck, refuses_what_cannot_be_carried_out) {
   EXPECT_THAT(refusal([](auto& o) { o.working_directory = "job"; }), HasSubstr("absolute"));
   EXPECT_THAT(refusal([](auto& o) { o.working_directory = "/"; }), HasSubstr("root"));
   EXPECT_THAT(refusal([](auto& o) { o.checkpoint_directory = "/a/../b"; }), HasSubstr(".."));
+  EXPECT_THAT(refusal([](auto& o) { o.backup_directory = ""; }), HasSubstr("backup_directory"));
+  EXPECT_THAT(refusal([](auto& o) { o.backups = 0; }), HasSubstr("backup_directory"));
   EXPECT_THAT(refusal([](auto& o) { o.cpu_milli = -1; }), HasSubstr("cpu_milli"));
   EXPECT_THAT(refusal([](auto& o) { o.log_segments = 1; }), HasSubstr("log_segments"));
   EXPECT_THAT(refusal([](auto& o) { o.log_segment_bytes = 1; }), HasSubstr("log_segment_bytes"));

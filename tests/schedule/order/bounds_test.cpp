@@ -8,8 +8,6 @@
 namespace loam::schedule {
 namespace {
 
-constexpr Duration hour = Duration::hours(1);
-
 std::vector<TaskId> starts_of(const Pass& pass) {
   std::vector<TaskId> tasks;
   for (const Action& action : pass.actions) {

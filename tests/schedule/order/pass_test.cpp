@@ -10,8 +10,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr Duration hour = Duration::hours(1);
-
 TEST(Pass, FirstComeFirstServedHoldsBackWhatCameLater) {
   Story story(discipline("fifo"), 2);
   story.submit(job(1, 1), hour);
@@ -58,6 +56,41 @@ TEST(Pass, TwoGangsThatEachWantEverythingNeverHoldHalfEach) {
     EXPECT_EQ(story.room.free_milli(), 0) << name;
     story.run_for(hour * 3);
     EXPECT_EQ(story.ended.size(), 2U) << name;
+  }
+}
+
+// Whatever their sizes, gangs hold all their places or none, and none keeps another from its end.
+TEST(Pass, GangsOfAnySizeHoldAllTheirPlacesOrNoneAndAllEnd) {
+  for (const std::string_view name : discipline_names()) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      Random random(seed);
+      const std::int64_t devices = random.between(2, 12);
+      Story story(discipline(std::string(name).c_str()), devices);
+      const auto check = [&] {
+        std::set<DeviceId> taken;
+        for (const TaskId task : story.scheduler.running()) {
+          const Standing& gang = story.scheduler.standing(task);
+          EXPECT_EQ(static_cast<std::int64_t>(gang.place.size()), gang.job.ask.count)
+              << name << ", seed " << seed;
+          for (const UnitPlacement& member : gang.place)
+            EXPECT_TRUE(taken.insert(member.slices.at(0).device).second)
+                << name << ", seed " << seed;
+        }
+        EXPECT_EQ(story.room.free_milli(),
+                  (devices - static_cast<std::int64_t>(taken.size())) * 1000);
+      };
+      for (std::uint64_t id = 1; id <= 20; ++id) {
+        Job gang = job(id, random.between(1, devices));
+        gang.limit = gang.length = Duration::minutes(random.between(1, 60));
+        story.submit(gang, *gang.length);
+        story.settle();
+        check();
+        story.run_for(Duration::minutes(random.between(0, 20)));
+        check();
+      }
+      story.run_for(hour * 100);
+      EXPECT_EQ(story.ended.size(), 20U) << name << ", seed " << seed;
+    }
   }
 }
 

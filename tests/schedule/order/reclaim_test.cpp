@@ -106,7 +106,6 @@ TEST(ReclaimOfAll, TheVictimsAreTheLowestAndTheFewestThatGiveTheOwnerItsOwn) {
     for (std::size_t tenant = 0; tenant < cluster.nominal.size(); ++tenant) {
       story.scheduler.quotas().set(TenantId{tenant + 1}, quota(cluster.nominal[tenant], "c"));
     }
-    const Duration hour = Duration::hours(1);
     // Below all of them, and it borrows, but of another cohort.
     const TaskId stranger{100};
     story.scheduler.quotas().set(TenantId{20}, quota(0, "other"));

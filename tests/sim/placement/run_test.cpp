@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "sim/trace/fairness.hpp"
 #include "sim/trace/synthetic.hpp"
 
 namespace loam::sim {
@@ -107,6 +108,38 @@ TEST(PlacementRun, DeparturesGiveTheirRoomBack) {
   EXPECT_EQ(churn.refused, 0);  // ten at a time fit easily
   EXPECT_GT(churn.allocated_mean_percent, 0);
   EXPECT_LE(churn.allocated_mean_percent, churn.allocated_peak_percent);
+  // The mean use of each device adds up to that of the pool.
+  ASSERT_EQ(churn.device_use.size(), 16u);
+  double use = 0;
+  for (const double each : churn.device_use) {
+    EXPECT_GE(each, 0);
+    EXPECT_LE(each, 1);
+    use += each;
+  }
+  EXPECT_NEAR(100 * use / 16, churn.allocated_mean_percent, 1e-9);
+}
+
+TEST(PlacementRun, FairnessIsOverTenantsAndOneAloneIsTreatedFairly) {
+  // One device; the first gets it, the second is refused.
+  PlacementTrace trace;
+  trace.nodes.push_back({"n", 64'000, 262'144, 1, "a", ""});
+  for (const char* tenant : {"acme", "globex"}) {
+    TraceTask task;
+    task.name = task.tenant = tenant;
+    task.devices = 1;
+    task.milli = 1000;
+    task.deleted_s = 100;
+    trace.tasks.push_back(task);
+  }
+  trace.has_times = true;
+  PlacementRun run;
+  run.arrivals_percent = 200;
+  EXPECT_EQ(run_with_departures(trace, run).refused, 1);
+  EXPECT_DOUBLE_EQ(run_with_departures(trace, run).jain, 0.5);
+  EXPECT_DOUBLE_EQ(run_placement(trace, run, 1).jain, 0.5);
+  for (TraceTask& task : trace.tasks) task.tenant.clear();
+  EXPECT_DOUBLE_EQ(run_with_departures(trace, run).jain, 1);
+  EXPECT_DOUBLE_EQ(run_placement(trace, run, 1).jain, 1);
 }
 
 TEST(PlacementRun, JainsIndex) {
@@ -142,6 +175,9 @@ TEST(Synthetic, AChurnKeepsItsLoadAndTheBoundCostsLittle) {
   const SyntheticOutcome bounded = run_synthetic(pool, options);
   EXPECT_GT(all.placements, 3'500);
   EXPECT_GT(all.allocated_percent, 90);
+  // Of values up to 1 the index is not below their mean.
+  EXPECT_GE(all.jain_devices, all.allocated_percent / 100 - 1e-9);
+  EXPECT_LE(all.jain_devices, 1 + 1e-9);
   EXPECT_GT(bounded.allocated_percent, all.allocated_percent - 1.5);
 }
 

@@ -52,6 +52,26 @@ TEST(PlacementTrace, PlainCsvIsReadToo) {
   EXPECT_TRUE(trace->has_times);
   EXPECT_EQ(trace->tasks[0].created_s, 10);
   EXPECT_EQ(trace->tasks[0].deleted_s, 30);
+  EXPECT_EQ(trace->tasks[0].tenant, "");
+}
+
+TEST(PlacementTrace, TenantsAndTheWorthOfDevicesAreReadWhereTheyAreGiven) {
+  for (const char* column : {"tenant", "user"}) {
+    const auto trace = parse_placement_trace("n.csv", nodes, "t.csv",
+                                             "task,cpu_milli,memory_mib,devices,share_milli," +
+                                                 std::string(column) + "\nt,1,2,1,500,acme\n");
+    ASSERT_TRUE(trace.ok()) << to_text(trace.error());
+    EXPECT_EQ(trace->tasks[0].tenant, "acme") << column;
+  }
+  const auto worth =
+      parse_trace_nodes("n.csv",
+                        "node,cpu_milli,memory_mib,devices,device_type,ce,"
+                        "device_memory_mib\na,1,2,3,H200,250.5,143360\nb,1,2,3,X,,\n");
+  ASSERT_TRUE(worth.ok()) << to_text(worth.error());
+  EXPECT_EQ((*worth)[0].ce, MilliCe{250'500});
+  EXPECT_EQ((*worth)[0].device_memory, Mebibytes{143'360});
+  EXPECT_EQ((*worth)[0].line, 2);
+  EXPECT_FALSE((*worth)[1].ce || (*worth)[1].device_memory);
 }
 
 TEST(PlacementTrace, FaultsNameFileLineAndReason) {
@@ -67,6 +87,12 @@ TEST(PlacementTrace, FaultsNameFileLineAndReason) {
   EXPECT_EQ(fault_of(nodes + "n2,1,1,1,\n", pods),
             "n.csv:4: the node has devices, but their type is not named");
   EXPECT_EQ(fault_of(nodes + "n2,-1,1,1,G2\n", pods), "n.csv:4: cpu_milli is negative: '-1'");
+  const std::string worth = "node,cpu_milli,memory_mib,devices,device_type,ce,device_memory_mib\n";
+  for (const char* row : {"a,1,2,3,X,-1,1", "a,1,2,3,X,0,1", "a,1,2,3,X,much,1"})
+    EXPECT_TRUE(fault_of(worth + row, pods).starts_with("n.csv:2: ")) << row;
+  EXPECT_EQ(fault_of(worth + "a,1,2,3,X,1,0\n", pods), "n.csv:2: the devices have no memory");
+  EXPECT_EQ(fault_of(worth + "a,1,2,3,X,1,-1\n", pods),
+            "n.csv:2: device_memory_mib is negative: '-1'");
   EXPECT_EQ(fault_of(nodes, "name,cpu_milli,memory_mib,num_gpu\n"),
             "t.csv:1: the column 'gpu_milli' is missing");
   EXPECT_EQ(fault_of(nodes, head), "t.csv:1: the list has no tasks");
