@@ -263,11 +263,14 @@ struct DeviceView {
   std::string ce_prefill;
   std::string ce_decode;
   std::string factors_source;
+  // Devices of a node with the same one are joined by a fast link; empty: unknown, or to none.
+  std::string link_group;
+  std::optional<std::int64_t> numa_node;
 };
 BOOST_DESCRIBE_STRUCT(DeviceView, (),
                       (id, name, uuid, type, backend, driver_version, state, note, memory_mib,
                        memory_used_mib, used, leases, ce, ce_train, ce_prefill, ce_decode,
-                       factors_source))
+                       factors_source, link_group, numa_node))
 
 struct TenantRequest {
   std::string name;

@@ -302,6 +302,8 @@ DeviceView view_of(const engine::State& state, const Device& device) {
   view.ce_prefill = to_text(facts.factors.prefill);
   view.ce_decode = to_text(facts.factors.decode);
   view.factors_source = facts.factors_source;
+  view.link_group = facts.link_group;
+  view.numa_node = facts.numa_node;
   if (const Node& node = state.node(device.node); node.marked())
     view.note = "its node fails to start tasks and is tried again at " + to_text(node.marked_until);
   return view;

@@ -4,6 +4,7 @@
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,11 +41,17 @@ struct DeviceFacts {
   Mebibytes memory;
   std::string factors_source;  // "measured 2026-03-02T…", "catalogue"
   CeFactors factors;
+  // Devices of a node with the same link group are joined by a fast link (NVLink, XGMI), each with
+  // every other. Empty: unknown, or joined to none.
+  std::string link_group;
+  // The host's NUMA node that it is attached to; nothing: unknown.
+  std::optional<std::int64_t> numa_node;
 
   friend bool operator==(const DeviceFacts&, const DeviceFacts&) = default;
 };
 BOOST_DESCRIBE_STRUCT(DeviceFacts, (),
-                      (uuid, type, backend, driver_version, memory, factors_source, factors))
+                      (uuid, type, backend, driver_version, memory, factors_source, factors,
+                       link_group, numa_node))
 
 BOOST_DEFINE_ENUM_CLASS(DeviceHealth, healthy, lost)
 

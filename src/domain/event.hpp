@@ -44,9 +44,10 @@ struct NodeAttached {
 };
 BOOST_DESCRIBE_STRUCT(NodeAttached, (), (node, name, region, labels, cpu, memory, sandboxed))
 
-// Also: the same device again with other facts (calibrated, new driver), when it holds no lease.
+// Also: the same device again with other facts: calibrated or with a new driver, when it holds no
+// lease; near other devices, at any time.
 struct DeviceAttached {
-  LOAM_EVENT("device_attached", 1)
+  LOAM_EVENT("device_attached", 2)
   DeviceId device;
   NodeId node;
   std::uint32_t index = 0;

@@ -111,6 +111,13 @@ void lift_from_1(bj::object& event, const RateCardPublished*) {
 void lift_from_1(bj::object& event, const NodeAttached*) {
   event.emplace("sandboxed", true);
 }
+// Nothing was known of which devices are near.
+void lift_from_1(bj::object& event, const DeviceAttached*) {
+  bj::object* facts = object_in(event, "facts");
+  if (facts == nullptr) return;
+  facts->emplace("link_group", "");
+  facts->emplace("numa_node", nullptr);
+}
 void lift_from_1(bj::object& event, const SchedulingSet*) {
   lift_scheduling(event);
 }

@@ -40,7 +40,20 @@ std::optional<Reject> validate(const DeviceFacts& facts) {
                   "the device " + facts.uuid + " has no CE for every work class",
                   "measure it with: loam device calibrate " + facts.uuid};
   }
+  if (facts.numa_node.value_or(0) < 0) {
+    return Reject{
+        RejectCode::invalid_argument,
+        "the device " + facts.uuid + " cannot be on NUMA node " + std::to_string(*facts.numa_node),
+        "name one from 0, or none where it is unknown"};
+  }
   return std::nullopt;
+}
+
+// Leases depend on a device's facts, but for which others are near.
+bool same_but_nearness(const DeviceFacts& known, DeviceFacts asked) {
+  asked.link_group = known.link_group;
+  asked.numa_node = known.numa_node;
+  return known == asked;
 }
 
 NodeAttached attached(NodeId id, const AttachNode& asked) {
@@ -89,7 +102,7 @@ Decision decide_on(const State& state, Instant now, const AttachDevice& asked) {
   const Device& device = state.device(found->second);
   draft.subject(device.id.text());
   if (*device.facts == asked.facts && device.health == DeviceHealth::healthy) return draft.done();
-  if (device.leases > 0 && *device.facts != asked.facts) {
+  if (device.leases > 0 && !same_but_nearness(*device.facts, asked.facts)) {
     return Draft::rejected({RejectCode::wrong_state,
                             "the device " + asked.facts.uuid + " is in use by " +
                                 std::to_string(device.leases) +

@@ -10,12 +10,9 @@
 
 namespace loam::schedule {
 
-// How near the members came.
-enum class Nearness { one_node, one_region, anywhere };
-
 struct GangPlacement {
-  std::vector<UnitPlacement> members;  // in the order of the demands
-  Nearness nearness = Nearness::anywhere;
+  std::vector<UnitPlacement> members;      // in the order of the demands
+  Nearness nearness = Nearness::anywhere;  // how near they came
 };
 
 struct GangOptions {
@@ -26,10 +23,12 @@ struct GangOptions {
   std::int64_t steps_max = 20'000;
 };
 
-// Places for all members, or nothing: on one node if that can be, else on the fewest nodes of one
-// region that the search finds, else anywhere. For members on a handful of nodes the search is
-// exact; it gives up after steps_max steps, and then a gang that would only just fit may be told
-// to wait. Requires members.
+// Places for all members, or nothing: on the devices of one link group if that can be, else of one
+// NUMA node, else on one node, else on the fewest nodes of one region that the search finds, else
+// anywhere. Of link groups, and of NUMA nodes, the one with the least free milli-device that holds
+// all is taken, then the one with the lowest device id. For members on a handful of nodes the
+// search is exact; it gives up after steps_max steps, and then a gang that would only just fit may
+// be told to wait. Requires members.
 std::optional<GangPlacement> find_gang(const Pool& pool, const std::vector<Demand>& members,
                                        const GangOptions& options = {});
 std::optional<GangPlacement> find_gang(const Trial& trial, const std::vector<Demand>& members,

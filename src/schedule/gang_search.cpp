@@ -11,7 +11,7 @@ namespace {
 
 // Nodes that the exact search looks at; with more to choose from, the greedy one finds a place.
 constexpr std::size_t exact_nodes_max = 48;
-// Nodes on which all members together are tried.
+// Nodes, link groups, or NUMA nodes, on which all members together are tried.
 constexpr std::size_t single_nodes_max = 128;
 
 }  // namespace
@@ -64,13 +64,21 @@ std::int64_t GangSearch::fewest_pieces(const Pool& pool, const Demand& demand) {
   return fewest;
 }
 
-void GangSearch::add_node(std::uint64_t id, std::uint32_t site, std::int64_t cpu,
-                          std::int64_t memory, const std::vector<OpenSlot>& slots) {
-  Node node{id, site, cpu, memory, {}, {}, 0};
+GangSearch::Node GangSearch::node_of(std::uint64_t id, const Trial::Host& host,
+                                     const std::vector<OpenSlot>& slots) {
+  Node node;
+  node.id = id;
+  node.site = host.site;
+  node.cpu_milli = host.cpu_milli;
+  node.memory_mib = host.memory_mib;
   for (const OpenSlot& open : slots) {
     node.slots.push_back(open.slot);
     node.devices.push_back(open.device);
   }
+  return node;
+}
+
+void GangSearch::add_node(Node node) {
   for (std::size_t i = 0; i < order_.size(); ++i) {
     if (!order_[i].as_before) node.room = std::max(node.room, room_for(node, i));
   }
@@ -82,9 +90,8 @@ void GangSearch::gather() {
   std::vector<OpenSlot> slots;
   const std::vector<std::uint64_t> touched = trial_.touched();
   for (const std::uint64_t id : touched) {
-    trial_.slots_on(id, slots);
-    const auto [site, cpu, memory] = trial_.host_of(id);
-    add_node(id, site, cpu, memory, slots);
+    const Trial::Host host = trial_.figures_of(id, slots);
+    add_node(node_of(id, host, slots));
   }
   for (const StateRef ref : in_.states.live()) {
     const NodeState& state = in_.states.at(ref);
@@ -92,15 +99,47 @@ void GangSearch::gather() {
     for (const std::uint64_t id : state.nodes) {
       if (wanted == 0) break;
       if (std::binary_search(touched.begin(), touched.end(), id)) continue;
-      in_.slots_of(in_.nodes[id - 1], slots);
+      const Trial::Host host = trial_.figures_of(id, slots);
       const std::size_t before = nodes_.size();
-      add_node(id, state.site, state.cpu_milli, state.memory_mib, slots);
+      add_node(node_of(id, host, slots));
       if (nodes_.size() == before) break;  // nobody fits here, nor on its likes
       --wanted;
     }
   }
   // The order of states is an accident; that of ids is not.
   std::sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) { return a.id < b.id; });
+}
+
+// The link groups, or NUMA nodes, that may hold all members; the fullest first. Nodes in one state
+// may differ in them, so every node is looked at whose figures are enough.
+std::vector<GangSearch::Node> GangSearch::parts(Nearness by) const {
+  const bool on_devices = std::any_of(members_.begin(), members_.end(),
+                                      [](const Demand& demand) { return demand.devices > 0; });
+  if (!in_.topology_known || !on_devices) return {};
+  std::vector<std::pair<NearSlots, Node>> able;
+  std::vector<OpenSlot> slots;
+  const auto look_at = [&](std::uint64_t id) {
+    const Trial::Host host = trial_.figures_of(id, slots);
+    for (NearSlots& near : in_.near_slots(slots, by)) {
+      Node node = node_of(id, host, near.slots);
+      node.part = true;
+      if (may_hold_all(node)) able.emplace_back(std::move(near), std::move(node));
+    }
+  };
+  const std::vector<std::uint64_t> touched = trial_.touched();
+  for (const std::uint64_t id : touched) look_at(id);
+  for (const StateRef ref : in_.states.live()) {
+    const NodeState& state = in_.states.at(ref);
+    if (!has_figures_for_all(state.view())) continue;
+    for (const std::uint64_t id : state.nodes) {
+      if (!std::binary_search(touched.begin(), touched.end(), id)) look_at(id);
+    }
+  }
+  std::sort(able.begin(), able.end(),
+            [](const auto& a, const auto& b) { return fuller(a.first, b.first); });
+  std::vector<Node> nodes;
+  for (auto& [near, node] : able) nodes.push_back(std::move(node));
+  return nodes;
 }
 
 // How many copies of the demand's slice a device with room for one still holds.
@@ -136,24 +175,33 @@ std::int64_t GangSearch::room_for(const Node& node, std::size_t member) const {
   return std::min(copies, places / demand.devices);
 }
 
-bool GangSearch::may_hold_all(const Node& node) const {
+bool GangSearch::has_figures_for_all(const NodeView& view) const {
   std::int64_t cpu = 0;
   std::int64_t memory = 0;
   std::int64_t milli = 0;
   for (std::size_t i = 0; i < order_.size(); ++i) {
     const Demand& demand = order_[i].shape->demand;
-    if (!order_[i].as_before && room_for(node, i) == 0) return false;
     cpu += demand.cpu.value;
     memory += demand.host_memory.value;
     std::int64_t least = 0;
-    for (const DeviceSlot& slot : node.slots) {
+    for (const DeviceSlot& slot : view.slots) {
       const KindNeed& want = in_.need(*order_[i].shape, slot.kind);
       if (want.possible && (least == 0 || want.milli < least)) least = want.milli;
     }
     milli += least * demand.devices;
   }
-  const NodeView view{node.cpu_milli, node.memory_mib, node.slots};
-  return cpu <= node.cpu_milli && memory <= node.memory_mib && milli <= view.free_milli();
+  return cpu <= view.cpu_milli && memory <= view.memory_mib && milli <= view.free_milli();
+}
+
+bool GangSearch::may_hold_all(const Node& node) const {
+  std::int64_t alike = 0;
+  for (std::size_t i = order_.size(); i-- > 0;) {
+    ++alike;
+    if (order_[i].as_before) continue;
+    if (room_for(node, i) < alike) return false;
+    alike = 0;
+  }
+  return has_figures_for_all({node.cpu_milli, node.memory_mib, node.slots});
 }
 
 std::size_t GangSearch::pack(Trial& trial, const Node& node, Places& places) const {
@@ -161,7 +209,9 @@ std::size_t GangSearch::pack(Trial& trial, const Node& node, Places& places) con
   bool failed = false;
   for (const Member& member : order_) {
     if (places[member.at] || (failed && member.as_before)) continue;
-    auto place = trial.find_on(NodeId{node.id}, members_[member.at]);
+    const Demand& demand = members_[member.at];
+    auto place = node.part ? trial.find_among(NodeId{node.id}, node.devices, demand)
+                           : trial.find_on(NodeId{node.id}, demand);
     failed = !place;
     if (failed) continue;
     trial.take(*place);
@@ -169,6 +219,24 @@ std::size_t GangSearch::pack(Trial& trial, const Node& node, Places& places) con
     ++packed;
   }
   return packed;
+}
+
+std::optional<GangSearch::Places> GangSearch::on_one_of(const std::vector<const Node*>& nodes) {
+  for (std::size_t i = 0; i < std::min(nodes.size(), single_nodes_max); ++i) {
+    Places places(members_.size());
+    Trial trial(trial_);
+    if (pack(trial, *nodes[i], places) == members_.size()) return places;
+    auto exact = exactly({nodes[i]});
+    if (exact) return exact;
+  }
+  return std::nullopt;
+}
+
+std::optional<GangSearch::Places> GangSearch::on_one_part(Nearness by) {
+  const std::vector<Node> able = parts(by);
+  std::vector<const Node*> nodes;
+  for (const Node& node : able) nodes.push_back(&node);
+  return on_one_of(nodes);
 }
 
 std::optional<GangSearch::Places> GangSearch::on_one_node() {
@@ -182,15 +250,7 @@ std::optional<GangSearch::Places> GangSearch::on_one_node() {
   };
   std::stable_sort(able.begin(), able.end(),
                    [&](const Node* a, const Node* b) { return remaining(a) < remaining(b); });
-  if (able.size() > single_nodes_max) able.resize(single_nodes_max);
-  for (const Node* node : able) {
-    Places places(members_.size());
-    Trial trial(trial_);
-    if (pack(trial, *node, places) == members_.size()) return places;
-    auto exact = exactly({node});
-    if (exact) return exact;
-  }
-  return std::nullopt;
+  return on_one_of(able);
 }
 
 // Node after node, always the one that takes most of the rest; the last is the fullest that takes
@@ -376,13 +436,17 @@ std::optional<GangSearch::Places> GangSearch::within(const std::vector<const Nod
 }
 
 std::optional<GangPlacement> GangSearch::run() {
-  gather();
   const auto answer = [](const Places& places, Nearness nearness) {
     GangPlacement found;
     found.nearness = nearness;
     for (const auto& place : places) found.members.push_back(*place);
     return found;
   };
+  for (const Nearness near : {Nearness::one_link_group, Nearness::one_numa_node}) {
+    if (const auto places = on_one_part(near)) return answer(*places, near);
+    if (options_.farthest == near) return std::nullopt;
+  }
+  gather();
   if (const auto places = on_one_node()) return answer(*places, Nearness::one_node);
   if (options_.farthest == Nearness::one_node) return std::nullopt;
   std::map<std::string, std::vector<const Node*>> regions;

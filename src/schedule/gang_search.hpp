@@ -1,5 +1,5 @@
-// The search behind find_gang(): one node, one region, anywhere; greedily first, then exactly
-// within a bound. Pure.
+// The search behind find_gang(): one link group, one NUMA node, one node, one region, anywhere;
+// greedily first, then exactly within a bound. Pure.
 #pragma once
 
 #include <string>
@@ -20,6 +20,7 @@ class GangSearch {
   static std::int64_t fewest_pieces(const Pool& pool, const Demand& demand);
 
  private:
+  // A node, or those of its devices that are in one link group or NUMA node.
   struct Node {
     std::uint64_t id = 0;
     std::uint32_t site = 0;
@@ -28,6 +29,7 @@ class GangSearch {
     std::vector<DeviceSlot> slots;
     std::vector<std::uint64_t> devices;  // as slots
     std::int64_t room = 0;               // members that may fit, by figures
+    bool part = false;                   // of the node
   };
   // A member as the exact search sees it.
   struct Member {
@@ -38,12 +40,18 @@ class GangSearch {
   using Places = std::vector<std::optional<UnitPlacement>>;  // by place in members_
 
   void gather();
-  void add_node(std::uint64_t id, std::uint32_t site, std::int64_t cpu, std::int64_t memory,
-                const std::vector<OpenSlot>& slots);
+  static Node node_of(std::uint64_t id, const Trial::Host& host,
+                      const std::vector<OpenSlot>& slots);
+  void add_node(Node node);
+  std::vector<Node> parts(Nearness by) const;
   std::int64_t room_for(const Node& node, std::size_t member) const;
+  bool has_figures_for_all(const NodeView& view) const;
   bool may_hold_all(const Node& node) const;
   // Puts as many of the members that have no place as fit onto the node, largest first.
   std::size_t pack(Trial& trial, const Node& node, Places& places) const;
+  // On the first of them that holds all.
+  std::optional<Places> on_one_of(const std::vector<const Node*>& nodes);
+  std::optional<Places> on_one_part(Nearness by);
   std::optional<Places> on_one_node();
   std::optional<Places> on_few_nodes(const std::vector<const Node*>& nodes);
   std::optional<Places> exactly(std::vector<const Node*> nodes);

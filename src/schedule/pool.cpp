@@ -164,6 +164,7 @@ void Pool::refresh(const Device& device, bool locked) {
   if (entry.facts != device.facts) {
     entry.facts = device.facts;
     entry.kind = in.kind_of(device.facts);
+    if (!device.facts->link_group.empty() || device.facts->numa_node) in.topology_known = true;
   }
   entry.known = true;
   entry.node = node_id;

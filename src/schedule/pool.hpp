@@ -35,6 +35,10 @@ struct NodeFigures {
   Mebibytes memory_used;
 };
 
+// How near devices are to each other, nearest first. Link groups and NUMA nodes are those of one
+// node; a device of which they are unknown is in none.
+enum class Nearness { one_link_group, one_numa_node, one_node, one_region, anywhere };
+
 enum class MixSource {
   online,  // learnt from note_request()
   known,   // given by set_mix()
@@ -69,6 +73,10 @@ class Pool {
   // The best place under the policy: among device kinds the one of which least worth is taken,
   // then the policy's score, then its tie-break. Nothing where it does not fit now. The pool's
   // figures stay as they are; scores are remembered.
+  // Several devices of a demand come before all that from a node where some link group has them
+  // free, else where some NUMA node has. On the node they are taken from one link group, else one
+  // NUMA node, else any: of those that hold them the one with the least free milli-device, then
+  // the one with the lowest device id. Nodes are ranked as if any of their devices could be taken.
   std::optional<UnitPlacement> find(const Demand& demand) const;
 
   // The same, on this node only; for what another part chose.

@@ -295,7 +295,7 @@ std::optional<Pool::Inside::Best> Pool::Inside::top(Shape& shape, const Touched&
   const bool random = options.placement.tie_break == TieBreak::random;
   while (!shape.heap.empty()) {
     const Candidate candidate = shape.heap.front();
-    if (best && candidate.rank > best->rank) break;
+    if (best && best->near == Nearness::one_link_group && candidate.rank > best->rank) break;
     std::pop_heap(shape.heap.begin(), shape.heap.end(), ranks_after);
     shape.heap.pop_back();
     if (!states.is_live(candidate.state)) continue;
@@ -304,11 +304,13 @@ std::optional<Pool::Inside::Best> Pool::Inside::top(Shape& shape, const Touched&
     for (const std::uint64_t id : states.at(candidate.state).nodes) {
       if (touched.contains(id)) continue;
       const std::uint64_t drawn_now = random ? draw(options.placement.seed, changes, id) : id;
-      if (!best || drawn_now < best_draw) {
-        best = Best{candidate.rank, id};
+      const Nearness near = nearness_on(shape, id);
+      if (!best || std::tuple(near, candidate.rank, drawn_now) <
+                       std::tuple(best->near, best->rank, best_draw)) {
+        best = Best{candidate.rank, id, near};
         best_draw = drawn_now;
       }
-      if (!random) break;
+      if (!random && near == Nearness::one_link_group) break;
     }
   }
   for (const Candidate& candidate : aside) {
@@ -335,7 +337,9 @@ std::optional<Pool::Inside::Best> Pool::Inside::drawn(Shape& shape, const Touche
   std::optional<Best> best;
   // Where every kind costs the pool the same, nodes are drawn until one fits.
   constexpr std::uint64_t draws_max = 256;
-  const std::uint64_t draws = kinds.size() == 1 || same_worth(shape) ? draws_max : 0;
+  const bool any_will_do =
+      !tells_nearness(shape.demand) && (kinds.size() == 1 || same_worth(shape));
+  const std::uint64_t draws = any_will_do ? draws_max : 0;
   for (std::uint64_t i = 0; i < draws; ++i) {
     const std::uint64_t at = draw(options.placement.seed, changes, i) % nodes.size();
     if (!nodes[at].known || touched.contains(at + 1)) continue;
@@ -348,10 +352,11 @@ std::optional<Pool::Inside::Best> Pool::Inside::drawn(Shape& shape, const Touche
     if (!rank) continue;
     for (const std::uint64_t id : state.nodes) {
       if (touched.contains(id)) continue;
-      // Worth first, then the draw.
+      // Nearness, worth, then the draw.
       const auto luck = static_cast<std::int64_t>(draw(options.placement.seed, changes, id) >> 1);
-      const PlaceRank drawn_rank{rank->worth, luck, 0};
-      if (!best || drawn_rank < best->rank) best = Best{drawn_rank, id};
+      const Best drawn_now{{rank->worth, luck, 0}, id, nearness_on(shape, id)};
+      if (!best || std::pair(drawn_now.near, drawn_now.rank) < std::pair(best->near, best->rank))
+        best = drawn_now;
     }
   }
   return best;
@@ -375,7 +380,9 @@ std::optional<Pool::Inside::Best> Pool::Inside::best(const Demand& demand, const
 std::optional<UnitPlacement> Pool::Inside::place_on(Shape& shape, std::uint64_t node_id,
                                                     std::uint32_t site, std::int64_t cpu_milli,
                                                     std::int64_t memory_mib,
-                                                    const std::vector<OpenSlot>& slots) {
+                                                    const std::vector<OpenSlot>& all) {
+  const Nearest near = nearest(shape, all);
+  const std::vector<OpenSlot>& slots = near.slots.empty() ? all : near.slots;
   std::vector<DeviceSlot> bare;
   bare.reserve(slots.size());
   for (const OpenSlot& open : slots) bare.push_back(open.slot);

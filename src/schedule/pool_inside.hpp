@@ -68,6 +68,17 @@ struct OpenSlot {
   friend auto operator<=>(const OpenSlot&, const OpenSlot&) = default;
 };
 
+// Open slots of one link group or one NUMA node.
+struct NearSlots {
+  std::vector<OpenSlot> slots;
+  std::int64_t free_milli = 0;     // of all of them
+  std::uint64_t first_device = 0;  // the lowest id
+};
+// Which of them is taken where both hold a demand.
+inline bool fuller(const NearSlots& a, const NearSlots& b) {
+  return std::pair(a.free_milli, a.first_device) < std::pair(b.free_milli, b.first_device);
+}
+
 // How good a place is; less is better.
 struct PlaceRank {
   std::int64_t worth = 0;
@@ -113,6 +124,7 @@ struct Pool::Inside {
   struct Best {
     PlaceRank rank;
     std::uint64_t node = 0;
+    Nearness near = Nearness::one_link_group;  // comes before the rank
   };
   std::optional<UnitPlacement> find(const Demand& demand);
   std::optional<Best> best(const Demand& demand, const Touched& touched);
@@ -134,6 +146,21 @@ struct Pool::Inside {
                                        std::int64_t memory_mib, const std::vector<OpenSlot>& slots);
   bool needs_several(const Demand& demand);  // no single device is big enough
   double value_of(const NodeView& view);
+
+  // --- nearness (pool_near.cpp)
+  struct Nearest {
+    Nearness near = Nearness::one_link_group;
+    std::vector<OpenSlot> slots;  // none: all of them
+  };
+  // Whether places for it may differ in nearness: several devices, and something is known of some.
+  bool tells_nearness(const Demand& demand) const { return demand.devices > 1 && topology_known; }
+  // The slots by link group or by NUMA node, the fullest first; those of none are left out.
+  std::vector<NearSlots> near_slots(const std::vector<OpenSlot>& slots, Nearness by) const;
+  bool holds_slices(Shape& shape, const std::vector<OpenSlot>& slots);  // all of the demand's
+  // The nearest of a node's slots that hold all slices together; their order is kept.
+  Nearest nearest(Shape& shape, const std::vector<OpenSlot>& slots);
+  Nearness nearness_on(Shape& shape, std::uint64_t node_id);
+
   bool holds_when_empty(const Demand& demand, bool drained_too);
 
   PoolOptions options;
@@ -149,6 +176,7 @@ struct Pool::Inside {
   Pool::Totals totals;
   PoolTotals totals_for_scores;
   std::uint64_t changes = 0;
+  bool topology_known = false;  // a link group or NUMA node of some device, now or before
 
   Mix mix;
   MixEstimator estimator;

@@ -29,12 +29,16 @@ Trial::Trial(const Pool& pool) : pool_(pool) {}
 Trial::Trial(const Trial&) = default;
 Trial::~Trial() = default;
 
-void Trial::slots_on(std::uint64_t node, std::vector<OpenSlot>& slots) const {
-  nodes_.at(node).slots(pool_.inside_->kinds, slots);
-}
-
-Trial::Host Trial::host_of(std::uint64_t node) const {
-  const TouchedNode& touched = nodes_.at(node);
+Trial::Host Trial::figures_of(std::uint64_t node, std::vector<OpenSlot>& slots) const {
+  const Pool::Inside& in = *pool_.inside_;
+  const auto at = nodes_.find(node);
+  if (at == nodes_.end()) {
+    const NodeEntry& entry = in.nodes[node - 1];
+    in.slots_of(entry, slots);
+    return {entry.site, entry.cpu_milli, entry.memory_mib};
+  }
+  const TouchedNode& touched = at->second;
+  touched.slots(in.kinds, slots);
   return {touched.site, touched.cpu_milli, touched.memory_mib};
 }
 
@@ -97,25 +101,31 @@ std::optional<UnitPlacement> Trial::find_on(NodeId node, const Demand& demand) c
                      touched.memory_mib, slots);
 }
 
+std::optional<UnitPlacement> Trial::find_among(NodeId node,
+                                               const std::vector<std::uint64_t>& devices,
+                                               const Demand& demand) const {
+  Pool::Inside& in = *pool_.inside_;
+  in.make_scorer_ready();
+  std::vector<OpenSlot> slots;
+  const Host host = figures_of(node.value, slots);
+  std::erase_if(slots, [&](const OpenSlot& open) {
+    return std::find(devices.begin(), devices.end(), open.device) == devices.end();
+  });
+  if (demand.device.valid())
+    return in.certain(demand, node.value, host.site, host.cpu_milli, host.memory_mib, slots);
+  return in.place_on(in.shape_of(demand), node.value, host.site, host.cpu_milli, host.memory_mib,
+                     slots);
+}
+
 double Trial::value_of(NodeId node) const {
   Pool::Inside& in = *pool_.inside_;
   in.make_scorer_ready();
   if (!in.scorer->needs_value()) return 0;
   std::vector<OpenSlot> slots;
-  const auto at = nodes_.find(node.value);
-  const NodeEntry& entry = in.nodes[node.value - 1];
-  std::int64_t cpu = entry.cpu_milli;
-  std::int64_t memory = entry.memory_mib;
-  if (at == nodes_.end()) {
-    in.slots_of(entry, slots);
-  } else {
-    at->second.slots(in.kinds, slots);
-    cpu = at->second.cpu_milli;
-    memory = at->second.memory_mib;
-  }
+  const Host host = figures_of(node.value, slots);
   std::vector<DeviceSlot> bare;
   for (const OpenSlot& open : slots) bare.push_back(open.slot);
-  return in.value_of({cpu, memory, bare});
+  return in.value_of({host.cpu_milli, host.memory_mib, bare});
 }
 
 std::optional<UnitPlacement> Trial::find(const Demand& demand) const {
@@ -141,8 +151,9 @@ std::optional<UnitPlacement> Trial::find(const Demand& demand) const {
     const double before = in.scorer->needs_value() ? in.value_of(view) : 0;
     const auto rank = in.choose(shape, node.site, view, before, chosen);
     if (!rank) continue;
-    if (!best || std::pair(*rank, id) < std::pair(best->rank, best->node))
-      best = Pool::Inside::Best{*rank, id};
+    const Nearness near = in.nearest(shape, slots).near;
+    if (!best || std::tuple(near, *rank, id) < std::tuple(best->near, best->rank, best->node))
+      best = Pool::Inside::Best{*rank, id, near};
   }
   return best ? find_on(NodeId{best->node}, demand) : std::nullopt;
 }

@@ -55,9 +55,11 @@ class Trial {
   };
   TouchedNode& touch(NodeId node);
   std::vector<std::uint64_t> touched() const;  // ids, ascending
-  // Of a touched node.
-  void slots_on(std::uint64_t node, std::vector<OpenSlot>& slots) const;
-  Host host_of(std::uint64_t node) const;
+  // Figures of a node, touched or not.
+  Host figures_of(std::uint64_t node, std::vector<OpenSlot>& slots) const;
+  // As find_on(), on these devices of the node.
+  std::optional<UnitPlacement> find_among(NodeId node, const std::vector<std::uint64_t>& devices,
+                                          const Demand& demand) const;
   void book(const UnitPlacement& place, std::int64_t sign);
 
   const Pool& pool_;

@@ -32,6 +32,7 @@ struct DefineDevice {
 struct AddNode {
   AttachNode node;
   std::vector<std::string> device_types;  // one entry a device
+  std::int64_t links = 0;                 // devices of a link group, in order; 0: unknown
 };
 struct SetRate {
   PurchaseModel model = PurchaseModel::on_demand;

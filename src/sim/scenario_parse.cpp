@@ -64,6 +64,7 @@ Result<Step> read_node(Words& words) {
       node.device_types.emplace_back(part.substr(0, star));
     }
   }
+  LOAM_CHECK(read_links(words, node));
   return Step(std::move(node));
 }
 
@@ -442,7 +443,7 @@ constexpr std::array verbs{
     Verb{"clock", read_clock, false, "clock 2026-03-02T00:00:00Z"},
     Verb{"device", read_device, false, "device TYPE ce=CE memory=SIZE [train= prefill= decode=]"},
     Verb{"node", read_node, true,
-         "node NAME devices=TYPE*2,TYPE [cpu= memory= region= labels=A,B sandboxed=no]"},
+         "node NAME devices=TYPE*2,TYPE [cpu= memory= region= labels=A,B sandboxed=no links=4]"},
     Verb{"rate", read_rate, true,
          "rate on_demand 0.02 USD/ce_hour [from=INSTANT|+1h] [ce_per_gibibyte=1.25] "
          "[granularity=minute] [zone=Europe/Berlin] [windows=day:08:00-20:00,night:20:00-08:00] "

@@ -126,7 +126,7 @@ class Runner {
 
   Result<void> on(const AddNode& step) {
     ask(step.node.name, step.node);
-    std::size_t index = 0;
+    std::int64_t index = 0;
     for (const std::string& type : step.device_types) {
       const auto found = types_.find(type);
       if (found == types_.end()) {
@@ -135,6 +135,7 @@ class Runner {
       }
       DeviceFacts facts = found->second;
       facts.uuid = "gpu-" + step.node.name + "-" + std::to_string(index);
+      if (step.links > 0) facts.link_group = "links-" + std::to_string(index / step.links);
       ask(step.node.name, AttachDevice{step.node.name, facts}, facts.uuid);
       ++index;
     }

@@ -87,6 +87,8 @@ Result<E> parse_name_of(std::string_view text) {
 
 // What a card says beyond its price on demand.
 Result<void> read_terms(Words& words, PriceTerms& terms, Money on_demand);
+// links=4: into link groups of so many devices, in order; its devices are read before.
+Result<void> read_links(Words& words, AddNode& node);
 // What its program does, into the task's command.
 Result<void> read_program(Words& words, TaskSpec& spec);
 

@@ -258,13 +258,25 @@ void Story::tell(const LeaseGranted& event, Instant at) {
   leases_[event.task] = {event.lease, event.epoch};
   tasks_[event.lease] = event.task;
   const Slice& slice = event.slices.front();
-  add(at,
-      {plain("start"), plain(name_of(event.task)), plain("on"), plain(device_named(slice.device)),
-       attribute("share", to_text(slice.share)), attribute("memory", to_text(slice.memory)),
-       attribute("ce", to_text(event.ce)), attribute("billable", to_text(event.billable_ce)),
-       attribute("isolation", text_of(event.isolation)),
-       attribute("epoch", std::to_string(event.epoch.value))},
-      false);
+  std::vector<Word> words{
+      plain("start"),
+      plain(name_of(event.task)),
+      plain("on"),
+      plain(device_named(slice.device)),
+      attribute("share", to_text(slice.share)),
+      attribute("memory", to_text(slice.memory)),
+      attribute("ce", to_text(event.ce)),
+      attribute("billable", to_text(event.billable_ce)),
+      attribute("isolation", text_of(event.isolation)),
+      attribute("epoch", std::to_string(event.epoch.value)),
+  };
+  if (event.slices.size() > 1) {
+    std::string devices;
+    for (const Slice& one : event.slices)
+      devices += (devices.empty() ? "" : ",") + device_named(one.device);
+    words.push_back(attribute("devices", devices));
+  }
+  add(at, std::move(words), false);
 }
 
 void Story::tell(const AttemptStarted& event, Instant at) {

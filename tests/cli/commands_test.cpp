@@ -137,6 +137,22 @@ TEST_F(DaemonTest, devices_are_listed_drained_and_measured) {
   EXPECT_EQ(loam({"device", "calibrate", "n7/0"}).status, 3);
 }
 
+TEST_F(DaemonTest, devices_that_a_fast_link_joins_are_listed_with_their_group) {
+  EXPECT_EQ(loam({"device", "list"}).out.find("LINK GROUP"), std::string::npos) << "none is known";
+  DeviceFacts facts;
+  daemon.read([&](const engine::State& state, Instant) { facts = *state.devices.front().facts; });
+  facts.uuid = "gpu-2";
+  facts.link_group = "0000:10:00.0";
+  facts.numa_node = 1;
+  daemon.run(AttachDevice{"n1", facts});
+  const Ran list = loam({"device", "list"});
+  EXPECT_NE(list.out.find("LINK GROUP    UUID\n"), std::string::npos) << list.out;
+  EXPECT_NE(list.out.find("0000:10:00.0  gpu-2\n"), std::string::npos) << list.out;
+  const Ran json = loam({"device", "list", "--json"});
+  EXPECT_NE(json.out.find("\"link_group\":\"0000:10:00.0\",\"numa_node\":1"), std::string::npos)
+      << json.out;
+}
+
 TEST_F(DaemonTest, tenants_are_made_topped_up_and_changed) {
   const Ran made = loam({"tenant", "create", "gamma", "--topup", "12.5", "--quota-tasks", "2"});
   EXPECT_EQ(made.status, 0) << made.err;

@@ -20,10 +20,12 @@ struct FakeNvidiaCard {
   std::uint64_t uncorrected_errors = 0;
   unsigned remap_pending = 0;
   unsigned remap_failed = 0;
+  unsigned links = 0;  // a bit for each card that NVLink joins it to, by place
   // Codes that the entries of this card return; 0 is success.
   int handle_code = 0;
   int uuid_code = 0;
   int memory_code = 0;
+  int p2p_code = 0;
 };
 
 struct FakeNvidia {

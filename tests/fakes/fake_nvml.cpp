@@ -130,6 +130,14 @@ int nvmlDeviceGetRemappedRows(void* handle, unsigned* corrected, unsigned* uncor
   *failed = card_of(handle)->remap_failed;
   return 0;
 }
+
+int nvmlDeviceGetP2PStatus(void* handle, void* other, int index, int* status) {
+  if (const int code = card_of(handle)->p2p_code; code != 0) return code;
+  // Only NVLink joins cards here; over PCIe all of them can talk.
+  const auto place = card_of(other) - panel.cards.data();
+  *status = index != 2 || (card_of(handle)->links >> place & 1U) != 0 ? 0 : 1;
+  return 0;
+}
 #endif
 
 }  // extern "C"

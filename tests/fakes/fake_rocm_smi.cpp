@@ -60,6 +60,12 @@ int rsmi_version_str_get(int, char* to, std::uint32_t length) {
   std::snprintf(to, length, "%s", "6.8.5");
   return 0;
 }
+
+int rsmi_topo_get_link_type(std::uint32_t from, std::uint32_t to, std::uint64_t* hops, int* type) {
+  *hops = 1;
+  *type = (panel.cards.at(from).links >> to & 1U) != 0 ? 2 : 1;
+  return 0;
+}
 #endif
 
 }  // extern "C"

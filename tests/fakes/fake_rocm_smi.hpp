@@ -14,6 +14,7 @@ struct FakeAmdCard {
   int unique_id_code = 0;
   int bus_id_code = 0;
   int memory_code = 0;
+  unsigned links = 0;  // a bit for each card that XGMI joins it to, by place; else PCIe does
 };
 
 struct FakeAmd {

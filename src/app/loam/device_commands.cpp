@@ -1,4 +1,6 @@
 // device list, discover, calibrate, drain, undrain.
+#include <algorithm>
+
 #include "app/loam/commands.hpp"
 #include "app/loam/human.hpp"
 #include "app/loam/session.hpp"
@@ -12,27 +14,38 @@ int print_devices(Session& session, const api::DeviceList& list, const char* if_
     session.say(if_none);
     return 0;
   }
-  Table table({{"ID"},
-               {"DEVICE"},
-               {"TYPE", Align::left, true},
-               {"STATE"},
-               {"CE", Align::right},
-               {"PROMISED", Align::right},
-               {"MEMORY", Align::right, false, 1},
-               {"FREE", Align::right},
-               {"TASKS", Align::right, false, 2},
-               {"DRIVER", Align::left, false, 3},
-               {"UUID"}});
+  const bool linked =
+      std::any_of(list.devices.begin(), list.devices.end(),
+                  [](const api::DeviceView& device) { return !device.link_group.empty(); });
+  std::vector<Column> columns{{"ID"},
+                              {"DEVICE"},
+                              {"TYPE", Align::left, true},
+                              {"STATE"},
+                              {"CE", Align::right},
+                              {"PROMISED", Align::right},
+                              {"MEMORY", Align::right, false, 1},
+                              {"FREE", Align::right},
+                              {"TASKS", Align::right, false, 2},
+                              {"DRIVER", Align::left, false, 3},
+                              {"UUID"}};
+  if (linked) columns.insert(columns.end() - 1, Column{"LINK GROUP", Align::left, false, 3});
+  Table table(std::move(columns));
   for (const api::DeviceView& device : list.devices) {
     const bool attached = device.state != "refused";
-    table.add({device.id, device.name, device.type,
-               Cell(device.state, device.state == "ready" ? Style::good : Style::warn),
-               attached ? device.ce : "", attached ? percent(device.used) : "",
-               memory_text(device.memory_mib),
-               attached ? memory_text(device.memory_mib - device.memory_used_mib) : "",
-               attached ? std::to_string(device.leases) : "",
-               device.backend + (device.driver_version.empty() ? "" : " " + device.driver_version),
-               device.uuid});
+    std::vector<Cell> row{
+        device.id,
+        device.name,
+        device.type,
+        Cell(device.state, device.state == "ready" ? Style::good : Style::warn),
+        attached ? device.ce : "",
+        attached ? percent(device.used) : "",
+        memory_text(device.memory_mib),
+        attached ? memory_text(device.memory_mib - device.memory_used_mib) : "",
+        attached ? std::to_string(device.leases) : "",
+        device.backend + (device.driver_version.empty() ? "" : " " + device.driver_version)};
+    if (linked) row.emplace_back(device.link_group);
+    row.emplace_back(device.uuid);
+    table.add(std::move(row));
   }
   session.out() << session.text_of(table);
   for (const api::DeviceView& device : list.devices) {
@@ -65,7 +78,9 @@ std::string device_facts(const api::DeviceView& device, bool colour) {
                      {"note", device.note},
                      {"CE", device.ce + " general, " + device.ce_train + " train, " +
                                 device.ce_prefill + " prefill, " + device.ce_decode + " decode"},
-                     {"from", device.factors_source}},
+                     {"from", device.factors_source},
+                     {"link group", device.link_group},
+                     {"NUMA node", device.numa_node ? std::to_string(*device.numa_node) : ""}},
                     colour);
 }
 

@@ -188,6 +188,8 @@ Result<void> NodeDevices::attach(const node::FoundDevice& device) {
   command.facts.memory = device.memory;
   command.facts.factors = domain_factors(worth->factors);
   command.facts.factors_source = node::name_of(worth->origin);
+  command.facts.link_group = device.link_group;
+  command.facts.numa_node = device.numa_node;
   std::string note = joined(worth->notes);
   const std::optional<DeviceFacts> known = known_facts(device.uuid);
   // What a CPU's driver calls its memory is what the host has free just now: the first figure

@@ -21,6 +21,7 @@ using RsmiStatus = int;
 constexpr RsmiStatus rsmi_success = 0;
 constexpr int rsmi_memory_vram = 0;       // rsmi_memory_type_t
 constexpr int rsmi_component_driver = 0;  // rsmi_sw_component_t
+constexpr int rsmi_link_xgmi = 2;         // RSMI_IO_LINK_TYPE
 
 struct RocmSmi {
   RsmiStatus (*init)(std::uint64_t) = nullptr;
@@ -33,6 +34,7 @@ struct RocmSmi {
   RsmiStatus (*unique_id)(std::uint32_t, std::uint64_t*) = nullptr;
   RsmiStatus (*status_text)(RsmiStatus, const char**) = nullptr;
   RsmiStatus (*version)(int, char*, std::uint32_t) = nullptr;
+  RsmiStatus (*link_type)(std::uint32_t, std::uint32_t, std::uint64_t*, int*) = nullptr;
 
   std::vector<std::string> bind(const Library& library) {
     std::vector<std::string> missing;
@@ -45,6 +47,7 @@ struct RocmSmi {
     library.find("rsmi_dev_unique_id_get", unique_id);
     library.find("rsmi_status_string", status_text);
     library.find("rsmi_version_str_get", version);
+    library.find("rsmi_topo_get_link_type", link_type);
     return missing;
   }
 
@@ -130,11 +133,21 @@ void look_with_smi(const Library& library, const DiscoveryPaths& paths, Finding&
       smi.version != nullptr &&
       smi.version(rsmi_component_driver, version.data(), version.size()) == rsmi_success;
   const std::string machine_id = paths.machine_id.empty() ? this_machine_id() : paths.machine_id;
+  std::vector<std::uint32_t> indices;  // as the devices found
   for (std::uint32_t index = 0; index < count; ++index) {
     auto device = read_card(smi, index, paths, machine_id, finding);
     if (!device) continue;
     if (versioned) device->driver_version = driver_text(version);
     finding.devices.push_back(std::move(*device));
+    indices.push_back(index);
+  }
+  if (smi.link_type != nullptr) {
+    group_by_link(finding.devices, [&](std::size_t a, std::size_t b) {
+      std::uint64_t hops = 0;
+      int type = 0;
+      return smi.link_type(indices[a], indices[b], &hops, &type) == rsmi_success &&
+             type == rsmi_link_xgmi;
+    });
   }
   smi.shut_down();
 }

@@ -22,6 +22,7 @@ void add_view(FoundDevice& known, const FoundDevice& other) {
   if (known.compute_units == 0) known.compute_units = other.compute_units;
   if (known.pci_bus.empty()) known.pci_bus = other.pci_bus;
   if (!known.numa_node) known.numa_node = other.numa_node;
+  if (known.link_group.empty()) known.link_group = other.link_group;
   if (!known.mig_enabled) known.mig_enabled = other.mig_enabled;
   if (!known.opencl) known.opencl = other.opencl;
   const auto badness = [](Health health) {
@@ -138,6 +139,28 @@ Finding join(const std::vector<Finding>& findings) {
   Finding joined;
   for (const Finding& finding : findings) join_one(finding, joined);
   return joined;
+}
+
+void group_by_link(std::vector<FoundDevice>& devices,
+                   const std::function<bool(std::size_t, std::size_t)>& linked) {
+  std::vector<std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& members) {
+      return std::all_of(members.begin(), members.end(),
+                         [&](std::size_t member) { return linked(member, i); });
+    });
+    if (group != groups.end()) {
+      group->push_back(i);
+    } else {
+      groups.push_back({i});
+    }
+  }
+  for (const std::vector<std::size_t>& members : groups) {
+    if (members.size() < 2) continue;
+    const FoundDevice& first = devices[members.front()];
+    const std::string name = first.pci_bus.empty() ? first.uuid : first.pci_bus;
+    for (const std::size_t member : members) devices[member].link_group = name;
+  }
 }
 
 }  // namespace loam::node

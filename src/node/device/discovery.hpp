@@ -61,6 +61,12 @@ Finding discover_apart(const std::vector<std::unique_ptr<DeviceSource>>& sources
 // the same source are never joined: a second with the same UUID is left out with a warning.
 Finding join(const std::vector<Finding>& findings);
 
+// Puts the devices into link groups: each, in order, into the first group with all of whose members
+// it is `linked`, else into one of its own. Groups of one stay without a name. `linked` is asked
+// for places in `devices`, the lower first. O(devices²) questions.
+void group_by_link(std::vector<FoundDevice>& devices,
+                   const std::function<bool(std::size_t, std::size_t)>& linked);
+
 // One JSON object, {"devices": […], "notes": […]}, and back; the reader is strict.
 std::string to_json(const Finding& finding);
 Result<Finding> parse_finding(std::string_view json);

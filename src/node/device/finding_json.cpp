@@ -19,6 +19,7 @@ json::object object_of(const FoundDevice& device) {
       {"compute_units", device.compute_units},
       {"is_cpu", device.is_cpu},
       {"pci_bus", device.pci_bus},
+      {"link_group", device.link_group},
       {"health", name_of(device.health)},
       {"health_note", device.health_note},
   };
@@ -60,6 +61,7 @@ FoundDevice device_from(const json::object& in) {
   device.compute_units = in.at("compute_units").to_number<std::uint32_t>();
   device.is_cpu = in.at("is_cpu").as_bool();
   device.pci_bus = text_at(in, "pci_bus");
+  device.link_group = text_at(in, "link_group");
   device.health = enum_of(in.at("health"),
                           {Health::healthy, Health::degraded, Health::failed, Health::unknown});
   device.health_note = text_at(in, "health_note");

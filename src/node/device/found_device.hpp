@@ -45,6 +45,9 @@ struct FoundDevice {
   bool is_cpu = false;              // an OpenCL driver that runs on the host's processor
   std::string pci_bus;              // "0000:3b:00.0"; empty for a CPU
   std::optional<std::int32_t> numa_node;
+  // That of every device that a fast link joins it to, each with every other: the PCI address of
+  // the first of them, or its UUID. Empty where it is joined to none, or its driver does not tell.
+  std::string link_group;
   std::optional<bool> mig_enabled;  // nothing where the device has no such mode
   Health health = Health::unknown;
   std::string health_note;  // why it is not healthy, in the driver's words

@@ -28,6 +28,8 @@ constexpr NvmlReturn nvml_gpu_is_lost = 15;
 constexpr NvmlReturn nvml_reset_required = 16;
 constexpr unsigned nvml_uncorrected = 1;     // nvmlMemoryErrorType_t
 constexpr unsigned nvml_since_boot = 0;      // nvmlEccCounterType_t: volatile
+constexpr int nvml_p2p_over_nvlink = 2;      // NVML_P2P_CAPS_INDEX_NVLINK
+constexpr int nvml_p2p_works = 0;            // NVML_P2P_STATUS_OK
 constexpr std::size_t nvml_text_bytes = 96;  // NVML_DEVICE_{NAME,UUID}_V2_BUFFER_SIZE
 
 struct NvmlMemory {
@@ -62,6 +64,7 @@ struct Nvml {
   NvmlReturn (*mig_mode)(NvmlHandle, unsigned*, unsigned*) = nullptr;
   NvmlReturn (*ecc_errors)(NvmlHandle, unsigned, unsigned, unsigned long long*) = nullptr;
   NvmlReturn (*remapped_rows)(NvmlHandle, unsigned*, unsigned*, unsigned*, unsigned*) = nullptr;
+  NvmlReturn (*p2p_status)(NvmlHandle, NvmlHandle, int, int*) = nullptr;
 
   // Names of required entries that the library lacks.
   std::vector<std::string> bind(const Library& library) {
@@ -79,6 +82,7 @@ struct Nvml {
     library.find("nvmlDeviceGetMigMode", mig_mode);
     library.find("nvmlDeviceGetTotalEccErrors", ecc_errors);
     library.find("nvmlDeviceGetRemappedRows", remapped_rows);
+    library.find("nvmlDeviceGetP2PStatus", p2p_status);
     return missing;
   }
 
@@ -129,11 +133,10 @@ bool is_lost(NvmlReturn code) {
   return code == nvml_gpu_is_lost || code == nvml_reset_required;
 }
 
-// One card; nothing, with a warning, where it cannot be told which card it is.
-std::optional<FoundDevice> read_card(const Nvml& nvml, unsigned index, const DiscoveryPaths& paths,
-                                     Finding& finding) {
+// One card and its handle; nothing, with a warning, where it cannot be told which card it is.
+std::optional<FoundDevice> read_card(const Nvml& nvml, unsigned index, NvmlHandle& handle,
+                                     const DiscoveryPaths& paths, Finding& finding) {
   const std::string card = "card " + std::to_string(index) + ": ";
-  NvmlHandle handle = nullptr;
   if (const NvmlReturn code = nvml.handle(index, &handle); code != nvml_success) {
     finding.warn(source_name, card + nvml.failure("nvmlDeviceGetHandleByIndex_v2", code));
     return std::nullopt;
@@ -203,11 +206,22 @@ void look_with_nvml(const Library& library, const DiscoveryPaths& paths, Finding
   std::array<char, nvml_text_bytes> version{};
   const bool versioned = nvml.driver_version != nullptr &&
                          nvml.driver_version(version.data(), version.size()) == nvml_success;
+  std::vector<NvmlHandle> handles;  // as the devices found
   for (unsigned index = 0; index < count; ++index) {
-    auto device = read_card(nvml, index, paths, finding);
+    NvmlHandle handle = nullptr;
+    auto device = read_card(nvml, index, handle, paths, finding);
     if (!device) continue;
     if (versioned) device->driver_version = driver_text(version);
     finding.devices.push_back(std::move(*device));
+    handles.push_back(handle);
+  }
+  if (nvml.p2p_status != nullptr) {
+    group_by_link(finding.devices, [&](std::size_t a, std::size_t b) {
+      int status = nvml_p2p_works + 1;
+      return nvml.p2p_status(handles[a], handles[b], nvml_p2p_over_nvlink, &status) ==
+                 nvml_success &&
+             status == nvml_p2p_works;
+    });
   }
   nvml.shutdown();
 }

@@ -145,6 +145,44 @@ TEST(Discovery, TakesTheNumaNodeFromTheKernel) {
   EXPECT_EQ(finding.devices[1].numa_node, std::nullopt);
 }
 
+std::vector<std::string> link_groups_of(const Finding& finding) {
+  std::vector<std::string> groups;
+  for (const FoundDevice& device : finding.devices) groups.push_back(device.link_group);
+  return groups;
+}
+
+// Of five cards: pairs 0-1 and 2-3, and 4 joined to 3 alone; asking for those of 0 gives a code.
+std::vector<std::string> nvlink_groups(const std::string& library, int code_of_first = 0) {
+  auto& panel = nvml_panel(library);
+  panel.count = 5;
+  static const char* const uuids[] = {"GPU-link-0", "GPU-link-1", "GPU-link-2", "GPU-link-3",
+                                      "GPU-link-4"};
+  const unsigned links[] = {0b00010, 0b00001, 0b01000, 0b10100, 0b01000};
+  for (unsigned i = 0; i < 5; ++i) {
+    panel.cards[i] = h100(0x10 + i);
+    panel.cards[i].uuid = uuids[i];
+    panel.cards[i].links = links[i];
+  }
+  panel.cards[0].p2p_code = code_of_first;
+  DiscoveryPaths paths = bare_machine();
+  paths.nvml = {fake(library)};
+  const Finding finding = discover(default_sources(paths));
+  EXPECT_THAT(warnings_of(finding), IsEmpty());
+  return link_groups_of(finding);
+}
+
+TEST(Discovery, CardsThatNvlinkJoinsEachWithEveryOtherAreOneLinkGroup) {
+  EXPECT_THAT(nvlink_groups("fake_nvml"),
+              ElementsAre("0000:10:00.0", "0000:10:00.0", "0000:12:00.0", "0000:12:00.0", ""));
+}
+
+TEST(Discovery, LinksThatTheDriverDoesNotTellAreUnknownAndNoFailure) {
+  EXPECT_THAT(nvlink_groups("fake_nvml_old"), ElementsAre("", "", "", "", ""));
+  // One card whose links cannot be asked for does not hide those of the others.
+  EXPECT_THAT(nvlink_groups("fake_nvml", 3),
+              ElementsAre("", "", "0000:12:00.0", "0000:12:00.0", ""));
+}
+
 TEST(Discovery, ReportsTheHealthThatTheDriverCounts) {
   auto& panel = nvml_panel();
   panel.count = 2;
@@ -387,6 +425,7 @@ TEST(Discovery, AmdCardsJoinWithTheirOpenClByAddress) {
     amd.cards[i].unique_id = 0xABCD0 + i;
     amd.cards[i].memory_bytes = 192 * gib;
     amd.cards[i].bus_id = (0x40 + i) << 8U;
+    amd.cards[i].links = 0b11;
   }
   auto& cl = cl_panel();
   cl.count = 1;
@@ -407,6 +446,7 @@ TEST(Discovery, AmdCardsJoinWithTheirOpenClByAddress) {
   EXPECT_EQ(finding.devices[1].compute_units, 304U);
   EXPECT_EQ(finding.devices[1].backend, Backend::rocm);
   EXPECT_EQ(finding.devices[1].driver_version, "6.8.5");
+  EXPECT_THAT(link_groups_of(finding), ElementsAre("0000:40:00.0", "0000:40:00.0"));
 }
 
 TEST(Discovery, AmdFailuresAreSaidInTheDriversWords) {
@@ -532,30 +572,6 @@ TEST(DiscoveryApart, ACrashingOrHangingDriverIsAWarningAndHidesNothingElse) {
   const Finding hung = discover_apart(default_sources(paths), Duration{300});
   EXPECT_EQ(hung.devices.size(), 1U);
   EXPECT_THAT(warnings_of(hung), ElementsAre(HasSubstr("did not answer within 300ms")));
-}
-
-TEST(FindingJson, RefusesWhatItDidNotWrite) {
-  Finding finding;
-  FoundDevice device;
-  device.uuid = "GPU-1";
-  device.numa_node = 3;
-  device.opencl = OpenClPlace{1, 2, "a \"quoted\" name"};
-  device.found_by = {"nvml", "cuda"};
-  finding.devices.push_back(device);
-  finding.warn("amd", "words\nin two lines");
-  const std::string json = to_json(finding);
-  const auto back = parse_finding(json);
-  ASSERT_TRUE(back.ok());
-  EXPECT_EQ(back->devices, finding.devices);
-  EXPECT_EQ(back->notes, finding.notes);
-  for (std::size_t length = 0; length < json.size(); ++length) {
-    EXPECT_FALSE(parse_finding(json.substr(0, length)).ok()) << length;
-  }
-  EXPECT_FALSE(parse_finding("{}").ok());
-  EXPECT_FALSE(parse_finding("[1,2]").ok());
-  EXPECT_FALSE(parse_finding(R"({"devices":[{"uuid":1}],"notes":[]})").ok());
-  EXPECT_FALSE(
-      parse_finding(R"({"devices":[],"notes":[{"severity":"x","source":"","text":""}]})").ok());
 }
 
 }  // namespace

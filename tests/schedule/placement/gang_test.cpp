@@ -22,6 +22,24 @@ struct Nearest {
   std::size_t nodes;
 };
 
+// How near a place is that takes of these nodes and devices, by id.
+Nearest nearest_of(const World& world, const std::set<std::uint64_t>& nodes,
+                   const std::set<std::uint64_t>& devices) {
+  std::set<std::string> regions;
+  for (const std::uint64_t node : nodes) regions.insert(world.nodes[node - 1].region);
+  if (regions.size() > 1) return {Nearness::anywhere, nodes.size()};
+  if (nodes.size() > 1) return {Nearness::one_region, nodes.size()};
+  std::set<std::string> links;
+  std::set<std::optional<std::int64_t>> numa;
+  for (const std::uint64_t device : devices) {
+    links.insert(world.devices[device - 1].facts->link_group);
+    numa.insert(world.devices[device - 1].facts->numa_node);
+  }
+  if (links.size() == 1 && !links.contains("")) return {Nearness::one_link_group, 1};
+  if (numa.size() == 1 && !numa.contains(std::nullopt)) return {Nearness::one_numa_node, 1};
+  return {Nearness::one_node, 1};
+}
+
 // Every way to put members onto devices of one kind: the nearest, then the fewest nodes.
 class BruteForce {
  public:
@@ -35,15 +53,12 @@ class BruteForce {
 
  private:
   void try_member(std::size_t at) {
+    if (best_ && best_->nearness == Nearness::one_link_group) return;
     if (at == members_.size()) {
-      std::set<std::string> regions;
-      for (const std::uint64_t node : used_) regions.insert(world_.nodes[node - 1].region);
-      const std::set<std::uint64_t> nodes(used_.begin(), used_.end());
-      const Nearness near = nodes.size() == 1     ? Nearness::one_node
-                            : regions.size() == 1 ? Nearness::one_region
-                                                  : Nearness::anywhere;
-      if (!best_ || std::pair(near, nodes.size()) < std::pair(best_->nearness, best_->nodes))
-        best_ = Nearest{near, nodes.size()};
+      const Nearest here =
+          nearest_of(world_, {used_.begin(), used_.end()}, {taken_.begin(), taken_.end()});
+      if (!best_ || std::pair(here.nearness, here.nodes) < std::pair(best_->nearness, best_->nodes))
+        best_ = here;
       return;
     }
     for (std::size_t node = 0; node < cpu_.size(); ++node) {
@@ -63,7 +78,9 @@ class BruteForce {
     for (std::size_t d = from; d < free_.size(); ++d) {
       if (world_.devices[d].node.value - 1 != node || free_[d] < milli) continue;
       free_[d] -= milli;
+      taken_.push_back(d + 1);
       try_slices(at, node, d + 1, missing - 1);
+      taken_.pop_back();
       free_[d] += milli;
     }
   }
@@ -72,7 +89,8 @@ class BruteForce {
   const std::vector<Demand>& members_;
   std::vector<std::int64_t> free_;
   std::vector<std::int64_t> cpu_;
-  std::vector<std::uint64_t> used_;
+  std::vector<std::uint64_t> used_;   // nodes
+  std::vector<std::uint64_t> taken_;  // devices
   std::optional<Nearest> best_;
 };
 
@@ -221,6 +239,143 @@ TEST(Gang, NearnessThatIsTooFarIsRefused) {
   EXPECT_EQ(find_gang(world.pool(), pair, options)->nearness, Nearness::one_region);
   options.farthest = Nearness::one_node;
   EXPECT_FALSE(find_gang(world.pool(), pair, options).has_value());
+}
+
+std::shared_ptr<DeviceFacts> linked(const std::string& group,
+                                    std::optional<std::int64_t> numa_node = {}) {
+  auto facts = kind("a", 100'000, 0);
+  facts->link_group = group;
+  facts->numa_node = numa_node;
+  return facts;
+}
+
+// Of some devices it is known which are near.
+World joined_world(Random& random) {
+  World world;
+  for (std::int64_t n = random.between(1, 3); n > 0; --n) {
+    const auto node =
+        world.add_node(random.between(2, 8) * 1'000, 0, random.chance(700) ? "e" : "w");
+    for (std::int64_t d = random.between(1, 4); d > 0; --d) {
+      const char* const groups[] = {"", "x", "x", "y"};
+      const std::optional<std::int64_t> numa_nodes[] = {{}, 0, 0, 1};
+      world.add_device(node, linked(groups[random.below(4)], numa_nodes[random.below(4)]),
+                       random.chance(500) ? 0 : random.between(0, 4) * 250);
+    }
+  }
+  return world;
+}
+
+Nearest nearest_of(const World& world, const std::vector<UnitPlacement>& members) {
+  std::set<std::uint64_t> nodes;
+  std::set<std::uint64_t> devices;
+  for (const UnitPlacement& member : members) {
+    for (const HostShare& host : member.hosts) nodes.insert(host.node.value);
+    for (const Placement& slice : member.slices) devices.insert(slice.device.value);
+  }
+  return nearest_of(world, nodes, devices);
+}
+
+TEST(Near, AGangLiesAsNearAsBruteForceFindsForAnyPolicy) {
+  std::map<Nearness, int> found;
+  for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
+    Random random(seed);
+    const World world = joined_world(random);
+    const bool alike = random.chance(600);
+    std::vector<Demand> members;
+    for (std::int64_t m = random.between(2, 3); m > 0; --m) {
+      members.push_back(!members.empty() && alike
+                            ? members.front()
+                            : share(random.between(1, 4) * 250, random.chance(200) ? 2 : 1, 1'000));
+    }
+    PoolOptions options;
+    options.placement.policy = static_cast<PlacementPolicy>(random.below(8));
+    const auto expected = BruteForce(world, members).best();
+    const auto gang = find_gang(world.pool(options), members);
+    ASSERT_EQ(gang.has_value(), expected.has_value()) << "seed " << seed;
+    if (!gang) continue;
+    ++found[gang->nearness];
+    ASSERT_NO_FATAL_FAILURE(check_places(world, members, *gang)) << "seed " << seed;
+    ASSERT_EQ(gang->nearness, expected->nearness) << "seed " << seed;
+    ASSERT_EQ(nearest_of(world, gang->members).nearness, expected->nearness) << "seed " << seed;
+  }
+  EXPECT_GT(found[Nearness::one_link_group], 500);
+  EXPECT_GT(found[Nearness::one_numa_node], 100);
+  EXPECT_GT(found[Nearness::one_node], 100);
+}
+
+TEST(Near, DevicesOfAUnitLieAsNearAsBruteForceFindsForAnyPolicy) {
+  std::map<Nearness, int> found;
+  for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
+    Random random(seed);
+    const World world = joined_world(random);
+    const std::vector<Demand> unit{
+        share(random.between(1, 4) * 250, random.between(2, 3), random.between(0, 4) * 1'000)};
+    PoolOptions options;
+    options.placement.policy = static_cast<PlacementPolicy>(random.below(8));
+    const auto expected = BruteForce(world, unit).best();
+    const Pool pool = world.pool(options);
+    // Where something was tried on every node the answer comes another way.
+    Trial touched(pool);
+    for (const Device& device : world.devices) {
+      UnitPlacement nothing;
+      nothing.slices.push_back({device.id, MilliDevice{0}, Mebibytes{0}, MilliCe{0}, device.node});
+      touched.take(nothing);
+    }
+    for (const auto& place :
+         {pool.find(unit[0]), Trial(pool).find(unit[0]), touched.find(unit[0])}) {
+      ASSERT_EQ(place.has_value(), expected.has_value()) << "seed " << seed;
+      if (!place) continue;
+      ASSERT_NO_FATAL_FAILURE(check_places(world, unit, {{*place}})) << "seed " << seed;
+      ASSERT_EQ(nearest_of(world, {*place}).nearness, expected->nearness) << "seed " << seed;
+      ++found[expected->nearness];
+    }
+  }
+  EXPECT_GT(found[Nearness::one_link_group], 1000);
+  EXPECT_GT(found[Nearness::one_numa_node], 100);
+  EXPECT_GT(found[Nearness::one_node], 100);
+}
+
+TEST(Near, WhoWantsOneDeviceGoesWhereHeWouldIfNothingWereKnown) {
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    Random random(seed);
+    const World world = joined_world(random);
+    World unknown = world;
+    for (Device& device : unknown.devices) device.facts = kind("a", 100'000, 0);
+    PoolOptions options;
+    options.placement.policy = static_cast<PlacementPolicy>(random.below(8));
+    const Demand one = share(random.between(1, 10) * 100, 1, random.between(0, 4) * 1'000);
+    const auto place = world.pool(options).find(one);
+    ASSERT_EQ(place, unknown.pool(options).find(one)) << "seed " << seed;
+    if (place) ++found;
+  }
+  EXPECT_GT(found, 500);
+}
+
+TEST(Near, OfGroupsThatHoldItTheFullestIsTakenThenTheOneWithTheLowestDevice) {
+  World world;
+  const auto first = world.add_node(64'000, 0);
+  for (const char* group : {"x", "x", "x", "y", "y", "y"}) world.add_device(first, linked(group));
+  const auto second = world.add_node(64'000, 0);
+  for (const char* group : {"z", "z", "z"}) world.add_device(second, linked(group));
+  const auto devices_of = [](const std::vector<UnitPlacement>& members) {
+    std::set<std::uint64_t> devices;
+    for (const UnitPlacement& member : members) {
+      for (const Placement& slice : member.slices) devices.insert(slice.device.value);
+    }
+    return devices;
+  };
+  const std::vector<Demand> pair(2, share(1000));
+  const std::set<std::uint64_t> lowest{1, 2};
+  EXPECT_EQ(devices_of(find_gang(world.pool(), pair)->members), lowest);
+  world.devices[7].used = MilliDevice{1000};  // of z
+  const std::set<std::uint64_t> of_z{7, 9};
+  EXPECT_EQ(devices_of(find_gang(world.pool(), pair)->members), of_z);
+  world.devices[8].draining = true;
+  world.devices[4].used = MilliDevice{1};  // of y, which still has two
+  const std::set<std::uint64_t> of_y{4, 6};
+  EXPECT_EQ(devices_of(find_gang(world.pool(), pair)->members), of_y);
+  EXPECT_EQ(devices_of({*world.pool().find(share(1000, 2))}), of_y);
 }
 
 TEST(Gang, TrialsCountWhatTheyTook) {
