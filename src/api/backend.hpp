@@ -119,6 +119,7 @@ struct AdjustmentRecord {
   TaskId task{};                // whose it is, with its tags and group; none: nobody's
   // Where it is of no task: of its commitment or reservation, or as tokens were reported.
   std::map<std::string, std::string> tags{};
+  std::string region{};  // of its lease, of its task's last one or of its reservation; may be empty
 };
 
 struct ReservationRecord {

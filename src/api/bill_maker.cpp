@@ -27,37 +27,49 @@ Duration part_of(Duration time, const UsageRecord& part, const UsageRecord& whol
 }  // namespace
 
 void InvoiceFinder::add(const InvoiceRecord& record) {
-  spans_[record.invoice.id] = {record.invoice.months_to, record.usage_upto, record.sequence};
+  const Invoice& invoice = record.invoice;
+  spans_[invoice.id] = {invoice.to, invoice.months_to, record.usage_upto, record.sequence};
 }
 
-InvoiceId InvoiceFinder::of(const UsageRecord& record) const {
+template <class Takes>
+Invoiced InvoiceFinder::first(Instant month_end, const Takes& takes) const {
+  Invoiced on;
   for (const auto& [id, span] : spans_) {
-    if (!(span.usage_upto < record.id) && record.month_end <= span.months_to) return id;
+    if (month_end <= span.months_to && takes(span)) {
+      on.invoice = id;
+      break;
+    }
+    // Old records do not tell their month.
+    on.correction = on.correction || (month_end != Instant{} && month_end <= span.to);
   }
-  return {};
+  return on;
 }
 
-InvoiceId InvoiceFinder::of(const AdjustmentRecord& record) const {
-  for (const auto& [id, span] : spans_) {
-    if (record.sequence < span.sequence && record.line.month_end <= span.months_to) return id;
-  }
-  return {};
+Invoiced InvoiceFinder::of(const UsageRecord& record) const {
+  return first(record.month_end, [&](const Span& span) { return !(span.usage_upto < record.id); });
+}
+
+Invoiced InvoiceFinder::of(const AdjustmentRecord& record) const {
+  return first(record.line.month_end,
+               [&](const Span& span) { return record.sequence < span.sequence; });
 }
 
 bool BillMaker::Price::operator<(const Price& other) const {
   const auto key = [](const Price& p) {
     return std::tuple(p.billable_ce, p.unit_price.units(), p.discount, p.purchase_model, p.tariff,
-                      p.isolation, p.invoice);
+                      p.isolation, p.on);
   };
   const auto mine = key(*this), theirs = key(other);
-  return mine == theirs ? window < other.window : mine < theirs;
+  return mine == theirs ? std::tie(window, region) < std::tie(other.window, other.region)
+                        : mine < theirs;
 }
 
 BillMaker::BillMaker(std::string tenant, Currency currency, std::string billing_zone,
-                     billing::Period period, const CardTaxes& taxes)
+                     std::string seller, billing::Period period, const CardTaxes& taxes)
     : tenant_(std::move(tenant)),
       currency_(currency),
       billing_zone_(std::move(billing_zone)),
+      seller_(std::move(seller)),
       period_(period),
       card_taxes_(taxes),
       adjusted_(Money::zero(currency)) {}
@@ -85,7 +97,7 @@ void BillMaker::tax(RateCardId card, Money net) {
   }
 }
 
-void BillMaker::add(const UsageRecord& whole, const UsageFacts& facts, InvoiceId invoice) {
+void BillMaker::add(const UsageRecord& whole, const UsageFacts& facts, const Invoiced& on) {
   const auto part = billing::part_in(whole, period_);
   if (!part) return;
   const UsageRecord& record = *part;
@@ -98,7 +110,7 @@ void BillMaker::add(const UsageRecord& whole, const UsageFacts& facts, InvoiceId
   Line& line = task.lines
                    .try_emplace(Price{record.billable_ce, record.unit_price, task.discount,
                                       record.purchase_model, record.tariff, record.window,
-                                      facts.isolation, invoice},
+                                      facts.isolation, facts.region, on},
                                 Line{Instant::never(), {}, {}, {}, 0, zero, zero, {}, {}})
                    .first->second;
   line.first = std::min(line.first, begin);
@@ -113,7 +125,7 @@ void BillMaker::add(const UsageRecord& whole, const UsageFacts& facts, InvoiceId
   tax(record.card, record.net);
 }
 
-void BillMaker::add(const AdjustmentRecord& whole, InvoiceId invoice) {
+void BillMaker::add(const AdjustmentRecord& whole, const Invoiced& on) {
   const billing::Period span{whole.from, whole.to};
   const auto part = billing::part_in(whole.line, span, period_);
   if (!part) return;
@@ -128,12 +140,12 @@ void BillMaker::add(const AdjustmentRecord& whole, InvoiceId invoice) {
   tax(record.line.card, record.line.net);
   // What comes in many small pieces is added up by its price.
   if (!counts_tokens(record.line.key.kind) && !counts_service(record.line.key.kind)) {
-    adjustments_.push_back({record.from, record.task, view_of(record, invoice)});
+    adjustments_.push_back({record.from, record.task, view_of(record, on)});
     return;
   }
   record.lease = {};
   const auto [found, fresh] =
-      summed_.try_emplace({invoice, record.line.key, record.task, record.tags}, record);
+      summed_.try_emplace({on, record.line.key, record.task, record.region, record.tags}, record);
   if (fresh) return;
   AdjustmentRecord& sum = found->second;
   sum.from = std::min(sum.from, record.from);
@@ -183,7 +195,7 @@ void BillMaker::add(const CreditNoteRecord& record) {
   credit_notes_.push_back(api::view_of(record, tenant_));
 }
 
-AdjustmentView BillMaker::view_of(const AdjustmentRecord& record, InvoiceId invoice) {
+AdjustmentView BillMaker::view_of(const AdjustmentRecord& record, const Invoiced& on) {
   const LineKey& key = record.line.key;
   AdjustmentView view;
   view.kind = word(key.kind);
@@ -201,13 +213,15 @@ AdjustmentView BillMaker::view_of(const AdjustmentRecord& record, InvoiceId invo
   view.purchase_model = word(key.purchase_model);
   view.tariff = word(key.tariff);
   view.window = key.window;
+  view.region = record.region;
+  view.correction = on.correction;
   view.unit_price = amount_text(key.unit_price);
   view.ce_hours = ce_hours_text(key, record.line.milli_ce_ms);
   view.tokens = counts_tokens(key.kind) ? record.line.milli_ce_ms : 0;
   view.gib = gib_text(key, record.line.milli_ce_ms);
   view.list = amount_text(record.line.list);
   view.net = amount_text(record.line.net);
-  if (invoice.valid()) view.invoice = invoice.text();
+  if (on.invoice.valid()) view.invoice = on.invoice.text();
   return view;
 }
 
@@ -236,12 +250,13 @@ const TaskRecord* BillMaker::described(TaskId id) const {
 std::vector<AdjustmentView> BillMaker::adjustment_views() const {
   auto all = adjustments_;
   for (const auto& [key, sum] : summed_)
-    all.push_back({sum.from, sum.task, view_of(sum, std::get<InvoiceId>(key))});
+    all.push_back({sum.from, sum.task, view_of(sum, std::get<Invoiced>(key))});
   std::stable_sort(all.begin(), all.end(),
                    [](const Adjusted& a, const Adjusted& b) { return a.at < b.at; });
   std::vector<AdjustmentView> views;
   for (Adjusted& each : all) {
     if (const TaskRecord* task = described(each.task)) {
+      each.view.name = task->spec.name;
       each.view.group = task->spec.group;
       each.view.tags = task->spec.attribution.tags;
     }
@@ -261,7 +276,9 @@ BillLine BillMaker::line_of(const Price& price, const Line& sum) {
   line.tariff = word(price.tariff);
   line.window = price.window;
   line.isolation = word(price.isolation);
-  if (price.invoice.valid()) line.invoice = price.invoice.text();
+  line.region = price.region;
+  line.correction = price.on.correction;
+  if (price.on.invoice.valid()) line.invoice = price.on.invoice.text();
   line.billed_ms = sum.length.ms;
   line.units_ms = sum.units.ms;
   line.tasks = sum.tasks;
@@ -291,6 +308,7 @@ BillView BillMaker::view(std::optional<Instant> from, Instant to) const {
   view.tenant = tenant_;
   view.currency = std::string(currency_.code());
   view.billing_zone = billing_zone_;
+  view.seller = seller_;
   view.from = to_text(from ? *from : std::min(first_, to));
   view.to = to_text(to);
   Money list = Money::zero(currency_);

@@ -18,32 +18,43 @@ namespace loam::api {
 // By card: what its prices are taxed with.
 using CardTaxes = std::map<RateCardId, std::vector<Tax>>;
 
+// The invoice that a charge is on.
+struct Invoiced {
+  InvoiceId invoice;        // none: not invoiced yet
+  bool correction = false;  // an earlier one had ended its month before it was told
+
+  friend auto operator<=>(const Invoiced&, const Invoiced&) = default;
+};
+
 // Which invoice a charge is on: the first of its tenant's that could take it in.
 class InvoiceFinder {
  public:
   // In any order.
   void add(const InvoiceRecord& record);
-  InvoiceId of(const UsageRecord& record) const;  // none: not invoiced yet
-  InvoiceId of(const AdjustmentRecord& record) const;
+  Invoiced of(const UsageRecord& record) const;
+  Invoiced of(const AdjustmentRecord& record) const;
 
  private:
   struct Span {
+    Instant to;
     Instant months_to;
     UsageId usage_upto;
     std::uint64_t sequence = 0;
   };
+  template <class Takes>
+  Invoiced first(Instant month_end, const Takes& takes) const;
   std::map<InvoiceId, Span> spans_;
 };
 
 class BillMaker {
  public:
   // Of [period.from, period.to). `taxes` must outlive it.
-  BillMaker(std::string tenant, Currency currency, std::string billing_zone, billing::Period period,
-            const CardTaxes& taxes);
+  BillMaker(std::string tenant, Currency currency, std::string billing_zone, std::string seller,
+            billing::Period period, const CardTaxes& taxes);
 
   // What lies in the period of each; the rest is not this bill's.
-  void add(const UsageRecord& record, const UsageFacts& facts, InvoiceId invoice);
-  void add(const AdjustmentRecord& record, InvoiceId invoice);
+  void add(const UsageRecord& record, const UsageFacts& facts, const Invoiced& on);
+  void add(const AdjustmentRecord& record, const Invoiced& on);
   // Where they were issued in the period.
   void add(const InvoiceRecord& record);
   void add(const CreditNoteRecord& record);
@@ -75,7 +86,8 @@ class BillMaker {
     Tariff tariff;
     std::string window;
     Isolation isolation;
-    InvoiceId invoice;
+    std::string region;
+    Invoiced on;
     bool operator<(const Price& other) const;
   };
   struct TaskLines {
@@ -94,13 +106,14 @@ class BillMaker {
     AdjustmentView view;
   };
   // What is added up: of one price, and of whom.
-  using SumKey = std::tuple<InvoiceId, LineKey, TaskId, std::map<std::string, std::string>>;
+  using SumKey =
+      std::tuple<Invoiced, LineKey, TaskId, std::string, std::map<std::string, std::string>>;
 
   void tax(RateCardId card, Money net);
   void tax(const Tax& by, Money base, Money amount);
   // What a document charges or gives back.
   AdjustmentView& adjust(const char* kind, Instant at, Money net, InvoiceId invoice);
-  static AdjustmentView view_of(const AdjustmentRecord& record, InvoiceId invoice);
+  static AdjustmentView view_of(const AdjustmentRecord& record, const Invoiced& on);
   static BillLine line_of(const Price& price, const Line& sum);
   static void describe(BillLine& line, const TaskRecord& record);
   const TaskRecord* described(TaskId id) const;
@@ -110,6 +123,7 @@ class BillMaker {
   std::string tenant_;
   Currency currency_;
   std::string billing_zone_;
+  std::string seller_;
   billing::Period period_;
   const CardTaxes& card_taxes_;
   Instant first_ = Instant::never();

@@ -14,13 +14,14 @@ namespace loam::api {
 // What is charged or given back besides usage.
 struct AdjustmentView {
   std::string kind;  // fee, covered, credit, prompt_tokens, cached_tokens, generated_tokens,
-                     // token_income, storage, network, unused, credit_note, rounding
+                     // token_income, storage, backup, network, unused, credit_note, rounding
   std::string from;
   std::string to;
   std::string commitment;   // of a fee
   std::string lease;        // whose use it charges or gives back
   std::string reservation;  // of unused, and of covered where it took more than was reserved
   std::string task;         // whose it is: its lease's, or where its storage lies; empty: nobody's
+  std::string name;         // the task's
   std::string project;
   std::string environment;
   std::string model;
@@ -30,10 +31,12 @@ struct AdjustmentView {
   std::string purchase_model;
   std::string tariff;
   std::string window;
-  std::string unit_price;  // list, per CE-hour, million tokens, GiB-hour or GiB
-  std::string ce_hours;    // rounded to 6 decimals, for people; the amounts are exact
+  std::string region;       // where it ran, or is kept; empty: nowhere, or in several
+  bool correction = false;  // of a month that was invoiced before it was told
+  std::string unit_price;   // list, per CE-hour, million tokens, GiB-hour or GiB
+  std::string ce_hours;     // rounded to 6 decimals, for people; the amounts are exact
   std::int64_t tokens = 0;
-  std::string gib;  // GiB-hours of storage, GiB of network, likewise; empty for others
+  std::string gib;  // GiB-hours of storage and backups, GiB of network, likewise; empty for others
   std::string list;
   std::string net;      // below zero: given back
   std::string invoice;  // that it is on, or that a credit note gives back of; empty: none yet
@@ -43,9 +46,10 @@ struct AdjustmentView {
   bool of_document() const { return kind == "credit_note" || kind == "rounding"; }
 };
 BOOST_DESCRIBE_STRUCT(AdjustmentView, (),
-                      (kind, from, to, commitment, lease, reservation, task, project, environment,
-                       model, model_version, group, tags, purchase_model, tariff, window,
-                       unit_price, ce_hours, tokens, gib, list, net, invoice, note))
+                      (kind, from, to, commitment, lease, reservation, task, name, project,
+                       environment, model, model_version, group, tags, purchase_model, tariff,
+                       window, region, correction, unit_price, ce_hours, tokens, gib, list, net,
+                       invoice, note))
 
 // POST /v1/token-usage: what a gateway counted, since its last report.
 struct TokenUseEntry {
@@ -116,8 +120,9 @@ struct CommitmentFeeView {
   std::int64_t days_of_period = 0;
   std::string net;
   bool charged = false;
+  std::string list = "0";  // before discounts
 };
-BOOST_DESCRIBE_STRUCT(CommitmentFeeView, (), (from, to, days, days_of_period, net, charged))
+BOOST_DESCRIBE_STRUCT(CommitmentFeeView, (), (from, to, days, days_of_period, net, charged, list))
 
 struct CommitmentView {
   std::string id;

@@ -72,13 +72,14 @@ Result<std::vector<BillMaker>> makers_of(Backend& backend, const TenantRef& tena
                                          const std::vector<billing::Period>& periods,
                                          const CardTaxes& taxes) {
   std::vector<BillMaker> makers;
-  std::string zone;
+  std::string zone, seller;
   backend.read([&](const engine::State& state, Instant) {
     zone = state.tenant(tenant.id).spec.billing_zone;
+    seller = state.seller.name;
   });
   makers.reserve(periods.size());
   for (const billing::Period& period : periods)
-    makers.emplace_back(tenant.name, tenant.currency, zone, period, taxes);
+    makers.emplace_back(tenant.name, tenant.currency, zone, seller, period, taxes);
   // Those that meet [from, to], both included.
   const auto each_between = [&](Instant from, Instant to, const auto& give) {
     auto at = std::upper_bound(
@@ -91,9 +92,9 @@ Result<std::vector<BillMaker>> makers_of(Backend& backend, const TenantRef& tena
   const Instant begin = periods.front().from, end = periods.back().to;
   LOAM_CHECK(
       backend.usage(tenant.id, begin, end, [&](const UsageRecord& record, const UsageFacts& facts) {
-        const InvoiceId invoice = documents.finder.of(record);
+        const Invoiced on = documents.finder.of(record);
         each_between(std::min(record.from, record.to), std::max(record.from, record.to),
-                     [&](BillMaker& maker) { maker.add(record, facts, invoice); });
+                     [&](BillMaker& maker) { maker.add(record, facts, on); });
       }));
   // Those that are cut last an hour at most.
   const Duration reach = Duration::hours(1);

@@ -44,7 +44,8 @@ CommitmentView view_of(const engine::State& state, Instant now, const Commitment
   std::int64_t index = 0;
   for (const CommitmentFee& fee : terms.fees) {
     view.fees.push_back({to_text(fee.from), to_text(fee.to), fee.days, fee.days_of_period,
-                         amount_text(fee.net), index < commitment.fees_charged});
+                         amount_text(fee.net), index < commitment.fees_charged,
+                         amount_text(fee.list)});
     ++index;
   }
   return view;

@@ -91,6 +91,8 @@ struct BillLine {
   std::string invoice;  // that it is on; empty: not invoiced yet
   std::map<std::string, std::string> tags;
   std::string reservation;  // on which it ran
+  std::string region;       // in which
+  bool correction = false;  // of a month that was invoiced before it was told
   // Of its devices' time, added up, over what of its own was measured; absent where nobody did.
   std::optional<double> share_measured;
 };
@@ -98,7 +100,8 @@ BOOST_DESCRIBE_STRUCT(BillLine, (),
                       (task, name, project, environment, model, model_version, group, state,
                        outcome, ce, used_from, used_to, run_ms, billed_ms, units_ms, tasks,
                        unit_price, discount_percent, list, discount, net, purchase_model, tariff,
-                       window, isolation, invoice, tags, reservation, share_measured))
+                       window, isolation, invoice, tags, reservation, region, correction,
+                       share_measured))
 
 // An invoice that was issued in the time of a bill.
 struct BilledInvoice {
@@ -129,6 +132,7 @@ struct BillView {
   std::vector<TaxLineView> taxes;  // as the ledger has them: exact, not rounded to be paid
   std::string total_with_tax;
   std::string billing_zone;                  // whose months the tenant's invoices are of
+  std::string seller;                        // by name, as on an invoice issued now; may be empty
   bool billed_equals_run = false;            // of the tasks below, where there are any
   std::int64_t whole_tasks = 0;              // finished, and with their every second on this bill
   std::vector<BilledInvoice> invoices;       // issued in this time
@@ -136,8 +140,8 @@ struct BillView {
 };
 BOOST_DESCRIBE_STRUCT(BillView, (),
                       (tenant, currency, from, to, lines, adjustments, run_ms, billed_ms, list,
-                       discount, total, taxes, total_with_tax, billing_zone, billed_equals_run,
-                       whole_tasks, invoices, credit_notes))
+                       discount, total, taxes, total_with_tax, billing_zone, seller,
+                       billed_equals_run, whole_tasks, invoices, credit_notes))
 
 // GET /v1/bills: of one tenant or of all, cut into buckets of time.
 struct BillList {

@@ -146,6 +146,14 @@ const char* name_of(IdleMethod method) noexcept {
   return "?";
 }
 
+Result<IdleMethod> parse_idle_method(std::string_view text) {
+  for (const IdleMethod method : {IdleMethod::kept, IdleMethod::weighted, IdleMethod::even}) {
+    if (text == name_of(method)) return method;
+  }
+  return invalid("'" + std::string(text) + "' is no way to bear idle cost",
+                 "use kept, weighted or even");
+}
+
 SplitCost split_cost(Money cost, Int128 parts, const std::vector<Share>& shares,
                      IdleMethod method) {
   LOAM_ASSERT(parts > 0);

@@ -47,6 +47,8 @@ enum class IdleMethod {
   even,      // over those who hold a part, alike
 };
 const char* name_of(IdleMethod method) noexcept;
+// Refuses what is none.
+Result<IdleMethod> parse_idle_method(std::string_view text);
 
 struct Share {
   std::string who;

@@ -1,4 +1,5 @@
-// A flat JSON object (RFC 8259), with numbers kept as they are written: FOCUS decimals are exact.
+// A flat JSON object or a list (RFC 8259), with numbers kept as they are written: FOCUS decimals
+// are exact.
 #include <algorithm>
 #include <set>
 
@@ -34,16 +35,34 @@ class FlatReader {
     }
   }
 
+  Result<std::vector<std::optional<std::string>>> list() {
+    std::vector<std::optional<std::string>> values;
+    skip_blanks();
+    if (!take('[')) return fault("is not a JSON list");
+    skip_blanks();
+    if (take(']')) return end(std::move(values));
+    while (true) {
+      skip_blanks();
+      LOAM_TRY(value, this->value());
+      values.push_back(std::move(value));
+      skip_blanks();
+      if (take(',')) continue;
+      if (take(']')) return end(std::move(values));
+      return fault("lacks a comma or a closing bracket");
+    }
+  }
+
  private:
   Error fault(const std::string& what) const {
     return invalid("the row " + what + " (at byte " + std::to_string(at_) + ")",
                    "write one JSON object a line");
   }
 
-  Result<FlatJson> end(FlatJson members) {
+  template <class Read>
+  Result<Read> end(Read read) {
     skip_blanks();
-    if (at_ != text_.size()) return fault("goes on after its object");
-    return members;
+    if (at_ != text_.size()) return fault("goes on after its end");
+    return read;
   }
 
   bool done() const { return at_ >= text_.size(); }
@@ -68,7 +87,7 @@ class FlatReader {
       LOAM_TRY(text, nested());
       return std::optional<std::string>(std::move(text));
     }
-    const std::size_t end = std::min(text_.find_first_of(",} \t\r\n", at_), text_.size());
+    const std::size_t end = std::min(text_.find_first_of(",}] \t\r\n", at_), text_.size());
     std::string literal(text_.substr(at_, end - at_));
     at_ = end;
     if (literal == "null") return std::optional<std::string>();
@@ -160,6 +179,10 @@ class FlatReader {
 
 Result<FlatJson> read_flat_json(std::string_view text) {
   return FlatReader(text).object();
+}
+
+Result<std::vector<std::optional<std::string>>> read_json_list(std::string_view text) {
+  return FlatReader(text).list();
 }
 
 }  // namespace loam::billing

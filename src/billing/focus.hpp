@@ -9,13 +9,15 @@
 #include <string_view>
 #include <vector>
 
+#include "billing/attribution.hpp"
 #include "billing/calendar.hpp"
 #include "billing/rater.hpp"
 
 namespace loam::billing {
 
 struct FocusColumn {
-  enum class Type : std::uint8_t { string, decimal, instant, json };
+  // json: a flat object of keys and values; object: one that may have others within.
+  enum class Type : std::uint8_t { string, decimal, instant, json, object };
   enum class Level : std::uint8_t { mandatory, conditional, recommended };
   const char* id;
   Type type;
@@ -39,7 +41,10 @@ struct FocusQuantity {
   friend bool operator==(const FocusQuantity&, const FocusQuantity&) = default;
 };
 
-// One charge as FOCUS tells it. Absent optionals are null.
+// Keys and values of a flat JSON object, in order.
+using FocusPairs = std::vector<std::pair<std::string, std::string>>;
+
+// One charge as FOCUS tells it. Absent optionals, and pairs that there are none of, are null.
 struct FocusRow {
   // Who sells, who pays.
   std::string issuer;  // the operator: issuer, service provider and host alike
@@ -64,6 +69,7 @@ struct FocusRow {
   std::optional<std::string> sku_id;
   std::optional<std::string> sku_meter;
   std::optional<std::string> sku_price_id;
+  FocusPairs sku_price_details;  // what belongs to the price, by its own keys
   std::optional<std::string> commitment_id;
   std::optional<std::string> commitment_category;  // Spend, Usage
   std::optional<std::string> commitment_status;    // Used, Unused
@@ -73,8 +79,11 @@ struct FocusRow {
   std::optional<std::string> reservation_id;
   std::optional<std::string> reservation_status;  // Used, Unused
   std::optional<std::string> allocated_method_id;
+  std::optional<std::string> allocated_method_details;  // JSON
   std::optional<std::string> allocated_resource_id;
-  std::vector<std::pair<std::string, std::string>> tags;
+  std::optional<std::string> allocated_resource_name;
+  FocusPairs allocated_tags;
+  FocusPairs tags;
   // How much.
   Money billed;
   Money effective;
@@ -91,21 +100,50 @@ struct FocusRow {
 
 // The tags of a charge: where it runs, the model, its own and its group; none of the first three is
 // said twice.
-std::vector<std::pair<std::string, std::string>> focus_tags(const Attribution& who,
-                                                            const std::string& group);
+FocusPairs focus_tags(const Attribution& who, const std::string& group);
 // A row for a rated charge on demand or on spot: billed as used. ListCost and ContractedCost are
 // the exact products of what is printed.
 FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granularity,
                      const std::string& group = {});
+
+// What was committed to, and at which price.
+struct FocusCommitment {
+  std::string id;
+  std::string type;           // Reserved, Subscription
+  std::string unit;           // "CE-Hours"; else the currency, and money is committed
+  Money unit_price;           // list, of a committed CE-hour
+  BasisPoints discount = {};  // off it
+
+  bool of_money() const { return unit == unit_price.currency().code(); }
+};
+// Of the right that a commitment gives: in its own unit at 12 decimals, and the CE-hours, which are
+// what is priced.
+struct FocusRight {
+  Int128 quantity = 0;
+  FocusQuantity ce_hours = {0};
+};
 // The three kinds of row of a commitment: its purchase (billed, not effective), what usage it
-// covers and what stays unused (effective, not billed). Effective costs of the last two add up to
-// what the purchase billed.
-FocusRow focus_purchase(const std::string& commitment, const std::string& type, Money amount,
+// covers and what stays unused (effective, not billed). Effective costs and quantities of the last
+// two add up to what the purchase billed and gave a right to.
+FocusRow focus_purchase(const FocusCommitment& commitment, Money amount, const FocusRight& right,
                         Period period);
-FocusRow focus_covered(const std::string& commitment, const std::string& type, Money effective,
-                       Int128 quantity, const std::string& unit, Period period);
-FocusRow focus_unused(const std::string& commitment, const std::string& type, Money effective,
-                      Int128 quantity, const std::string& unit, Period period);
+FocusRow focus_covered(const FocusCommitment& commitment, Money effective, const FocusRight& used,
+                       Period period);
+FocusRow focus_unused(const FocusCommitment& commitment, Money effective, const FocusRight& left,
+                      Period period);
+
+// One who bears a part of a charge that is split.
+struct FocusBearer {
+  std::string resource;  // "t17"
+  std::string name;      // may be empty
+  FocusPairs tags;
+  Int128 milli_ce_ms = 0;  // that it used: above zero
+};
+// The charge in a row for each bearer: by what they used (weighted) or alike (even). Costs,
+// quantities and ratios add up to those of `row` to the last unit. Without bearers, or where idle
+// cost is kept, the row as it is.
+std::vector<FocusRow> focus_split(const FocusRow& row, const std::vector<FocusBearer>& bearers,
+                                  IdleMethod method);
 
 // A tax of an invoice, or of a credit note where it is below zero, over the invoice's period.
 FocusRow focus_tax(const std::string& name, const std::string& percent, Money amount,
@@ -134,15 +172,18 @@ struct FocusReport {
   static constexpr std::size_t faults_max = 100;
 };
 // Checks a CSV file (its first line the head) or JSON lines (begins with '{'): columns, types,
-// nullability, allowed values, what columns of a row demand of each other, and sums between rows: a
+// nullability, allowed values, what columns of a row demand of each other, and between rows: a
 // commitment's purchases against what was used and unused of it; an invoice's rows against its
-// total (x_InvoiceTotal, where the file has it), and its credit notes against that total. An error
-// where the text is neither.
+// total (x_InvoiceTotal, where the file has it), and its credit notes against that total; the
+// ratios of a charge that is split; that a price has one SKU, a commitment one unit, a service one
+// category. Of columns that the file lacks nothing is asked. An error where the text is neither.
 Result<FocusReport> validate_focus(std::string_view text);
 
 // A flat JSON object's members: text for strings, the literal for numbers and true/false, nothing
 // for null; a nested object or list as its own text. Duplicate names are errors.
 using FlatJson = std::vector<std::pair<std::string, std::optional<std::string>>>;
 Result<FlatJson> read_flat_json(std::string_view text);
+// The values of a JSON list, each as it would be of a member.
+Result<std::vector<std::optional<std::string>>> read_json_list(std::string_view text);
 
 }  // namespace loam::billing

@@ -1,82 +1,17 @@
-// Checks of FOCUS files: every column by itself, the columns of a row, sums between rows.
+// Checks of FOCUS files: every column by itself, and what rows demand of each other.
 #include <algorithm>
-#include <boost/multiprecision/cpp_int.hpp>
 #include <map>
+#include <tuple>
 
 #include "billing/csv.hpp"
 #include "billing/focus.hpp"
+#include "billing/focus_rules.hpp"
 
 namespace loam::billing {
 namespace {
 
-using Value = std::optional<std::string>;
-using Wide = boost::multiprecision::cpp_int;
-
-// A decimal number as an integer and its number of decimals; nothing where it is none. Digits, a
-// point, and an exponent as mEn; neither plus sign nor commas nor symbols.
-struct Decimal {
-  Wide digits;
-  int places = 0;  // value = digits / 10^places
-
-  static std::optional<Decimal> parse(std::string_view text) {
-    Decimal number;
-    const bool negative = text.starts_with('-');
-    if (negative) text.remove_prefix(1);
-    const std::size_t mark = std::min(text.find_first_of("eE"), text.size());
-    std::string_view mantissa = text.substr(0, mark);
-    const std::size_t point = std::min(mantissa.find('.'), mantissa.size());
-    std::string digits(mantissa.substr(0, point));
-    if (digits.empty()) return std::nullopt;
-    if (point < mantissa.size()) {
-      const std::string_view part = mantissa.substr(point + 1);
-      if (part.empty()) return std::nullopt;
-      digits += part;
-      number.places = static_cast<int>(part.size());
-    }
-    constexpr std::size_t digits_max = 60;
-    if (digits.size() > digits_max || digits.find_first_not_of("0123456789") != std::string::npos)
-      return std::nullopt;
-    // Boost takes a leading zero for octal.
-    const std::size_t first = digits.find_first_not_of('0');
-    number.digits = first == std::string::npos ? Wide(0) : Wide(digits.substr(first));
-    if (negative) number.digits = -number.digits;
-    if (mark == text.size()) return number;
-    std::string_view exponent = text.substr(mark + 1);
-    const bool down = exponent.starts_with('-');
-    if (down) exponent.remove_prefix(1);
-    if (exponent.empty() || exponent.size() > 2 ||
-        exponent.find_first_not_of("0123456789") != std::string_view::npos)
-      return std::nullopt;
-    int shift = 0;
-    for (const char c : exponent) shift = shift * 10 + (c - '0');
-    number.places += down ? shift : -shift;
-    return number;
-  }
-
-  bool is_zero() const { return digits == 0; }
-};
-
-Wide scaled(const Decimal& number, int places) {
-  Wide value = number.digits;
-  for (int i = number.places; i < places; ++i) value *= 10;
-  return value;
-}
-bool equal(const Decimal& a, const Decimal& b) {
-  const int places = std::max(a.places, b.places);
-  return scaled(a, places) == scaled(b, places);
-}
-Decimal operator+(const Decimal& a, const Decimal& b) {
-  const int places = std::max(a.places, b.places);
-  return {scaled(a, places) + scaled(b, places), places};
-}
-Decimal operator*(const Decimal& a, const Decimal& b) {
-  return {a.digits * b.digits, a.places + b.places};
-}
-
-bool is_instant(std::string_view text) {
-  constexpr std::size_t length = 20;  // "2026-03-01T00:00:00Z"
-  return text.size() == length && parse_instant(text).ok();
-}
+using Value = FocusValue;
+using Decimal = FocusDecimal;
 
 const FocusColumn* find_column(std::string_view id) {
   const auto columns = focus_columns();
@@ -122,21 +57,28 @@ class Checker {
 
   void row(const std::map<std::string, Value>& values) {
     ++report_.rows;
-    values_ = &values;
+    const FocusCells cells(values);
     for (const auto& [name, value] : values) check_cell(name, value);
-    check_periods();
-    check_units();
-    check_rights();
-    check_costs();
-    add_sums();
+    check_focus_row(cells, [this](const char* column, std::string what) {
+      fault_here(column, std::move(what));
+    });
+    add_invoice(cells);
+    add_commitment(cells);
+    add_allocation(cells);
+    add_parents(cells);
   }
 
   FocusReport done() {
     for (const auto& [id, sum] : invoices_) check_invoice(id, sum);
-    for (const auto& [id, sum] : commitments_) {
-      if (sum.whole() && !equal(sum.billed, sum.effective))
-        fault(0, "CommitmentDiscountId",
-              "'" + id + "': what its purchases billed is not what was used and unused of it");
+    for (const auto& [id, sum] : commitments_) check_commitment(id, sum);
+    for (const auto& [key, split] : splits_) {
+      // Charges of one kind and time are told apart by nothing: each is a whole.
+      const int places = std::max(0, split.ratio.places);
+      const FocusDecimal::Wide one = Decimal{1, 0}.scaled(places);
+      const FocusDecimal::Wide sum = split.ratio.scaled(places);
+      if (split.told && (sum == 0 || sum % one != 0))
+        fault(split.row, "AllocatedMethodDetails",
+              "and those of the other parts of this charge do not add up to 1");
     }
     return std::move(report_);
   }
@@ -151,15 +93,6 @@ class Checker {
   std::size_t rows() const { return report_.rows; }
 
  private:
-  Value value(const char* column) const {
-    const auto found = values_->find(column);
-    return found == values_->end() ? Value() : found->second;
-  }
-  bool is(const char* column, const char* text) const { return value(column) == text; }
-  std::optional<Decimal> number(const char* column) const {
-    const Value text = value(column);
-    return text ? Decimal::parse(*text) : std::nullopt;
-  }
   void fault_here(const char* column, std::string what) {
     fault(report_.rows, column, std::move(what));
   }
@@ -181,7 +114,7 @@ class Checker {
         if (!Decimal::parse(*value)) wrong = "is not a decimal number";
         break;
       case FocusColumn::Type::instant:
-        if (!is_instant(*value)) wrong = "is not an instant as YYYY-MM-DDTHH:mm:ssZ";
+        if (!is_focus_instant(*value)) wrong = "is not an instant as YYYY-MM-DDTHH:mm:ssZ";
         break;
       case FocusColumn::Type::json: {
         const auto members = read_flat_json(*value);
@@ -192,6 +125,9 @@ class Checker {
         if (!flat) wrong = "is not a flat JSON object";
         break;
       }
+      case FocusColumn::Type::object:
+        if (!read_flat_json(*value).ok()) wrong = "is not a JSON object";
+        break;
       case FocusColumn::Type::string:
         if (column->allowed[0] != '\0' && !is_allowed(column->allowed, *value))
           wrong = "is none of the allowed values";
@@ -203,126 +139,106 @@ class Checker {
     if (wrong != nullptr) fault_here(column->id, "'" + *value + "' " + wrong);
   }
 
-  void check_periods() {
-    for (const auto& [from, to] : {std::pair{"ChargePeriodStart", "ChargePeriodEnd"},
-                                   std::pair{"BillingPeriodStart", "BillingPeriodEnd"}}) {
-      const Value begin = value(from), end = value(to);
-      if (!begin || !end || !is_instant(*begin) || !is_instant(*end)) continue;
-      if (*begin >= *end)  // the text of instants sorts as they do
-        fault_here(to, "'" + *end + "' is not after " + from + " '" + *begin + "'");
-    }
-  }
-
-  void check_pair(const char* quantity, const char* unit) {
-    if (value(quantity).has_value() != value(unit).has_value())
-      fault_here(unit,
-                 std::string("is null where ") + quantity + " is not, or the other way round");
-  }
-
-  void check_units() {
-    check_pair("PricingQuantity", "PricingUnit");
-    check_pair("ConsumedQuantity", "ConsumedUnit");
-    check_pair("CommitmentDiscountQuantity", "CommitmentDiscountUnit");
-    const bool unused =
-        is("CommitmentDiscountStatus", "Unused") || is("CapacityReservationStatus", "Unused");
-    if (value("ConsumedQuantity") && (unused || !is("ChargeCategory", "Usage")))
-      fault_here("ConsumedQuantity", "is only for usage that took place");
-  }
-
-  void check_right(const char* id, const char* status) {
-    const bool usage = is("ChargeCategory", "Usage");
-    if (!value(id) && value(status)) fault_here(status, std::string("is set without ") + id);
-    if (value(id) && usage && !value(status))
-      fault_here(status, std::string("is null on usage under ") + id);
-    if (value(id) && !usage && value(status))
-      fault_here(status, "is only for usage: a purchase is neither used nor unused");
-  }
-
-  void check_rights() {
-    check_right("CommitmentDiscountId", "CommitmentDiscountStatus");
-    check_right("CapacityReservationId", "CapacityReservationStatus");
-    for (const char* column : {"CommitmentDiscountCategory", "CommitmentDiscountType"}) {
-      if (values_->contains(column) &&
-          value("CommitmentDiscountId").has_value() != value(column).has_value())
-        fault_here(column, "and CommitmentDiscountId are null together or not at all");
-    }
-    if (!value("CommitmentDiscountId")) return;
-    const auto billed = number("BilledCost"), effective = number("EffectiveCost");
-    if (is("ChargeCategory", "Purchase") && effective && !effective->is_zero())
-      fault_here("EffectiveCost", "of a commitment's purchase is not 0");
-    if (is("ChargeCategory", "Usage") && billed && !billed->is_zero())
-      fault_here("BilledCost", "of usage under a commitment is not 0: the purchase bills it");
-  }
-
-  void check_product(const char* cost, const char* price) {
-    const auto total = number(cost), each = number(price), quantity = number("PricingQuantity");
-    if (total && each && quantity && !equal(*total, *each * *quantity))
-      fault_here(cost, "is not " + std::string(price) + " x PricingQuantity");
-  }
-
-  void check_costs() {
-    if (is("ChargeClass", "Correction")) return;  // a correction may carry the difference alone
-    check_product("ListCost", "ListUnitPrice");
-    check_product("ContractedCost", "ContractedUnitPrice");
-    if (is("ChargeCategory", "Tax")) {
-      for (const char* column :
-           {"ListUnitPrice", "ContractedUnitPrice", "PricingQuantity", "SkuId"})
-        if (value(column)) fault_here(column, "is set on a tax");
-    }
-  }
-
   // A credit note's rows correct an invoice; a charge that was told late is a correction on it.
-  void add_invoice_sums() {
-    const Value id = value("InvoiceId");
-    if (!id) {
-      if (value("InvoiceDetailId")) fault_here("InvoiceDetailId", "is set without InvoiceId");
-      return;
-    }
+  void add_invoice(const FocusCells& cells) {
+    const Value id = cells.value("InvoiceId");
+    if (!id) return;
     InvoiceSum& sum = invoices_[*id];
-    const std::string currency = value("BillingCurrency").value_or("");
+    const std::string currency = cells.value("BillingCurrency").value_or("");
     if (sum.currency.empty()) sum.currency = currency;
     if (sum.currency != currency)
       fault_here("BillingCurrency", "of '" + *id + "' is " + sum.currency + " in another row");
-    const bool note = is("ChargeClass", "Correction") &&
-                      (is("ChargeCategory", "Credit") || is("ChargeCategory", "Tax"));
-    if (const auto billed = number("BilledCost"))
+    const bool note = cells.is("ChargeClass", "Correction") &&
+                      (cells.is("ChargeCategory", "Credit") || cells.is("ChargeCategory", "Tax"));
+    if (const auto billed = cells.number("BilledCost"))
       (note ? sum.given_back : sum.billed) = (note ? sum.given_back : sum.billed) + *billed;
-    const auto total = number("x_InvoiceTotal");
+    const auto total = cells.number("x_InvoiceTotal");
     if (!total) return;
     if (sum.total && !equal(*sum.total, *total))
       fault_here("x_InvoiceTotal", "of '" + *id + "' is another one in another row");
     sum.total = total;
   }
 
-  void add_sums() {
-    add_invoice_sums();
-    const Value id = value("CommitmentDiscountId");
+  void add_commitment(const FocusCells& cells) {
+    const Value id = cells.value("CommitmentDiscountId");
     if (!id) return;
-    Sum& sum = commitments_[*id];
-    const std::string end = value("ChargePeriodEnd").value_or("");
-    if (const auto billed = number("BilledCost"); billed && is("ChargeCategory", "Purchase")) {
-      sum.purchases = true;
-      sum.billed = sum.billed + *billed;
-      sum.bought_until = std::max(sum.bought_until, end);
-    }
-    if (const auto effective = number("EffectiveCost");
-        effective && is("ChargeCategory", "Usage")) {
-      sum.effective = sum.effective + *effective;
-      sum.told_until = std::max(sum.told_until, end);
+    CommitmentSum& sum = commitments_[*id];
+    const bool purchase = cells.is("ChargeCategory", "Purchase");
+    if (!purchase && !cells.is("ChargeCategory", "Usage")) return;
+    CommitmentSum::Side& side = purchase ? sum.bought : sum.told;
+    const std::string from = cells.value("ChargePeriodStart").value_or("");
+    const std::string to = cells.value("ChargePeriodEnd").value_or("");
+    side.from = side.rows == 0 ? from : std::min(side.from, from);
+    side.to = std::max(side.to, to);
+    ++side.rows;
+    if (const auto cost = cells.number(purchase ? "BilledCost" : "EffectiveCost"))
+      side.cost = side.cost + *cost;
+    if (const auto quantity = cells.number("CommitmentDiscountQuantity"))
+      side.quantity = side.quantity + *quantity;
+    sum.counted = sum.counted && cells.there("CommitmentDiscountQuantity");
+  }
+
+  // The parts of a charge have all that is the charge's own.
+  void add_allocation(const FocusCells& cells) {
+    if (!cells.set("AllocatedMethodId")) return;
+    std::string key;
+    for (const char* column : {"BillingAccountId", "ResourceId", "ChargeCategory", "ChargeClass",
+                               "SkuPriceId", "CommitmentDiscountId", "CapacityReservationId",
+                               "ChargePeriodStart", "ChargePeriodEnd", "AllocatedMethodId"})
+      key += cells.value(column).value_or("") + '\n';
+    Split& split = splits_[key];
+    if (split.row == 0) split.row = report_.rows;
+    const auto ratio = allocated_ratio(cells);
+    split.told = split.told && ratio;
+    if (ratio) split.ratio = split.ratio + *ratio;
+  }
+
+  // What has one of another wherever it is named.
+  void add_parents(const FocusCells& cells) {
+    static constexpr std::pair<const char*, const char*> named[] = {
+        {"SkuPriceId", "SkuId"},
+        {"CommitmentDiscountId", "CommitmentDiscountUnit"},
+        {"ServiceName", "ServiceCategory"},
+        {"ServiceSubcategory", "ServiceCategory"},
+    };
+    for (const auto& [child, parent] : named) {
+      const Value of = cells.value(child), value = cells.value(parent);
+      if (!of || !value) continue;
+      const auto known = parents_.try_emplace({child, parent, *of}, *value).first;
+      if (known->second != *value)
+        fault_here(parent, "of " + std::string(child) + " '" + *of + "' is '" + known->second +
+                               "' in another row");
     }
   }
 
-  struct Sum {
-    bool purchases = false;  // a file may hold the usage of what was bought before
-    Decimal billed;
-    Decimal effective;
-    // Ends of charge periods; the text of instants sorts as they do.
-    std::string bought_until;
-    std::string told_until;
+  struct CommitmentSum {
+    struct Side {
+      std::size_t rows = 0;
+      // Of charge periods; the text of instants sorts as they do.
+      std::string from;
+      std::string to;
+      Decimal cost;
+      Decimal quantity;
+    };
+    Side bought;  // billed
+    Side told;    // effective: used and unused
+    bool counted = true;
 
-    // What was bought may reach past the file: then its use is not told to the end.
-    bool whole() const { return purchases && bought_until <= told_until; }
+    // What was bought may reach past the file, where its use is not told to the end; and the file
+    // may hold the use of what was bought before it.
+    bool whole() const {
+      return bought.rows > 0 && told.rows > 0 && bought.from <= told.from && bought.to <= told.to;
+    }
   };
+  void check_commitment(const std::string& id, const CommitmentSum& sum) {
+    if (!sum.whole()) return;
+    if (!equal(sum.bought.cost, sum.told.cost))
+      fault(0, "CommitmentDiscountId",
+            "'" + id + "': what its purchases billed is not what was used and unused of it");
+    if (sum.counted && !equal(sum.bought.quantity, sum.told.quantity))
+      fault(0, "CommitmentDiscountQuantity",
+            "of '" + id + "': what was bought is not what was used and unused of it");
+  }
 
   struct InvoiceSum {
     std::string currency;
@@ -335,14 +251,21 @@ class Checker {
     if (!equal(sum.billed, *sum.total))
       fault(0, "InvoiceId", "'" + id + "': its rows do not add up to its total");
     const Decimal left = *sum.total + sum.given_back;
-    if (left.digits < 0)
+    if (left.is_negative())
       fault(0, "InvoiceId", "'" + id + "': its credit notes give back more than its total");
   }
 
+  struct Split {
+    std::size_t row = 0;  // the first
+    bool told = true;     // by every part
+    Decimal ratio;
+  };
+
   FocusReport report_;
   std::map<std::string, InvoiceSum> invoices_;
-  const std::map<std::string, Value>* values_ = nullptr;
-  std::map<std::string, Sum> commitments_;
+  std::map<std::string, CommitmentSum> commitments_;
+  std::map<std::string, Split> splits_;
+  std::map<std::tuple<std::string_view, std::string_view, std::string>, std::string> parents_;
 };
 
 Result<FocusReport> check_csv(std::string_view text) {

@@ -9,7 +9,7 @@ using Type = FocusColumn::Type;
 using Level = FocusColumn::Level;
 
 constexpr FocusColumn columns[] = {
-    {"AllocatedMethodDetails", Type::json, Level::recommended, true, ""},
+    {"AllocatedMethodDetails", Type::object, Level::recommended, true, ""},
     {"AllocatedMethodId", Type::string, Level::conditional, true, ""},
     {"AllocatedResourceId", Type::string, Level::conditional, true, ""},
     {"AllocatedResourceName", Type::string, Level::conditional, true, ""},
@@ -38,10 +38,10 @@ constexpr FocusColumn columns[] = {
     {"CommitmentDiscountStatus", Type::string, Level::conditional, true, "Used|Unused"},
     {"CommitmentDiscountType", Type::string, Level::conditional, true, ""},
     {"CommitmentDiscountUnit", Type::string, Level::conditional, true, ""},
-    {"CommitmentProgramEligibilityDetails", Type::json, Level::conditional, true, ""},
+    {"CommitmentProgramEligibilityDetails", Type::object, Level::conditional, true, ""},
     {"ConsumedQuantity", Type::decimal, Level::conditional, true, ""},
     {"ConsumedUnit", Type::string, Level::conditional, true, ""},
-    {"ContractApplied", Type::json, Level::conditional, true, ""},
+    {"ContractApplied", Type::object, Level::conditional, true, ""},
     {"ContractedCost", Type::decimal, Level::mandatory, false, ""},
     {"ContractedUnitPrice", Type::decimal, Level::conditional, true, ""},
     {"EffectiveCost", Type::decimal, Level::mandatory, false, ""},

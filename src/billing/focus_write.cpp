@@ -68,10 +68,10 @@ Value quantity_text(const std::optional<FocusQuantity>& quantity) {
   return quantity ? Value(exact(*quantity).text()) : std::nullopt;
 }
 
-Value tags_json(const FocusRow& row) {
-  if (row.tags.empty()) return std::nullopt;
+Value pairs_json(const FocusPairs& pairs) {
+  if (pairs.empty()) return std::nullopt;
   std::string text = "{";
-  for (const auto& [key, value] : row.tags)
+  for (const auto& [key, value] : pairs)
     text += (text.size() > 1 ? "," : "") + json_string(key) + ":" + json_string(value);
   return text + "}";
 }
@@ -137,9 +137,11 @@ std::vector<Cell> charge_cells(const FocusRow& row) {
       {"ResourceType", Type::string, row.resource_type},
       {"RegionId", Type::string, row.region_id},
       {"RegionName", Type::string, row.region_id},
+      {"AvailabilityZone", Type::string, Value()},
       {"SkuId", Type::string, row.sku_id},
       {"SkuMeter", Type::string, row.sku_meter},
       {"SkuPriceId", Type::string, row.sku_price_id},
+      {"SkuPriceDetails", Type::json, pairs_json(row.sku_price_details)},
   };
 }
 
@@ -155,8 +157,11 @@ std::vector<Cell> right_cells(const FocusRow& row) {
       {"CapacityReservationId", Type::string, row.reservation_id},
       {"CapacityReservationStatus", Type::string, row.reservation_status},
       {"AllocatedMethodId", Type::string, row.allocated_method_id},
+      {"AllocatedMethodDetails", Type::object, row.allocated_method_details},
       {"AllocatedResourceId", Type::string, row.allocated_resource_id},
-      {"Tags", Type::json, tags_json(row)},
+      {"AllocatedResourceName", Type::string, row.allocated_resource_name},
+      {"AllocatedTags", Type::json, pairs_json(row.allocated_tags)},
+      {"Tags", Type::json, pairs_json(row.tags)},
   };
 }
 
@@ -170,14 +175,25 @@ std::vector<Cell> cells_of(const FocusRow& row) {
   return all;
 }
 
-FocusRow commitment_row(const std::string& commitment, const std::string& type, Period period) {
+FocusRow commitment_row(const FocusCommitment& commitment, const FocusRight& right, Period period) {
   FocusRow row;
   row.charge_period = row.billing_period = period;
-  row.commitment_id = commitment;
-  row.commitment_type = type;
-  row.commitment_category = "Usage";
+  row.commitment_id = commitment.id;
+  row.commitment_type = commitment.type;
+  row.commitment_category = commitment.of_money() ? "Spend" : "Usage";
+  row.commitment_quantity = right.quantity;
+  row.commitment_unit = commitment.unit;
   row.pricing_category = "Committed";
-  row.resource_id = commitment;
+  row.resource_id = commitment.id;
+  row.resource_type = "Commitment";
+  row.sku_id = "commitment";
+  row.sku_meter = "committed, in CE-Hours";
+  row.sku_price_id = "commitment/" + amount_text(commitment.unit_price);
+  row.sku_price_details = {{"x_PurchaseModel", "commitment"}};
+  row.list_unit_price = commitment.unit_price;
+  row.discount = commitment.discount;
+  row.pricing_quantity = right.ce_hours;
+  row.pricing_unit = "CE-Hours";
   return row;
 }
 
@@ -226,9 +242,8 @@ FocusRow focus_credit_note(const std::string& note, const std::string& reason, M
   return row;
 }
 
-std::vector<std::pair<std::string, std::string>> focus_tags(const Attribution& who,
-                                                            const std::string& group) {
-  std::vector<std::pair<std::string, std::string>> tags{{"environment", who.environment}};
+FocusPairs focus_tags(const Attribution& who, const std::string& group) {
+  FocusPairs tags{{"environment", who.environment}};
   if (!who.model.empty()) tags.emplace_back("model", who.model);
   if (!who.model_version.empty()) tags.emplace_back("model_version", who.model_version);
   for (const auto& [key, value] : who.tags) {
@@ -253,8 +268,10 @@ FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granu
   row.resource_type = charge.meter == Meter::compute ? "Device slice" : name_of(charge.meter);
   row.sku_id = name_of(charge.meter);
   row.sku_meter = std::string(name_of(charge.meter)) + " in " + unit_of(charge.meter, granularity);
-  row.sku_price_id = charge.card.text() + "/" + model + "/" + std::to_string(charge.window) + "/" +
-                     std::to_string(charge.tier);
+  row.sku_price_id = std::string(name_of(charge.meter)) + "/" + charge.card.text() + "/" + model +
+                     "/" + std::to_string(charge.window) + "/" + std::to_string(charge.tier);
+  row.sku_price_details = {{"x_PurchaseModel", model},
+                           {"x_Tariff", boost::describe::enum_to_string(usage.terms.tariff, "?")}};
   row.billed = row.effective = charge.net;
   row.list_unit_price = charge.unit_price;
   // A tenant's discount is what it negotiated.
@@ -265,36 +282,35 @@ FocusRow focus_usage(const Charge& charge, const Usage& usage, Granularity granu
   return row;
 }
 
-FocusRow focus_purchase(const std::string& commitment, const std::string& type, Money amount,
+FocusRow focus_purchase(const FocusCommitment& commitment, Money amount, const FocusRight& right,
                         Period period) {
-  FocusRow row = commitment_row(commitment, type, period);
+  FocusRow row = commitment_row(commitment, right, period);
   row.category = "Purchase";
   row.frequency = "Recurring";
-  row.description = "commitment " + commitment;
+  row.description = "commitment " + commitment.id;
+  row.pricing_category = "Standard";  // committed is what it covers
   row.billed = amount;
   row.effective = Money::zero(amount.currency());
   return row;
 }
 
-FocusRow focus_covered(const std::string& commitment, const std::string& type, Money effective,
-                       Int128 quantity, const std::string& unit, Period period) {
-  FocusRow row = commitment_row(commitment, type, period);
-  row.description = "covered by " + commitment;
+FocusRow focus_covered(const FocusCommitment& commitment, Money effective, const FocusRight& used,
+                       Period period) {
+  FocusRow row = commitment_row(commitment, used, period);
+  row.description = "covered by " + commitment.id;
   row.commitment_status = "Used";
-  row.commitment_quantity = row.consumed_quantity = quantity;
-  row.commitment_unit = row.consumed_unit = unit;
+  row.consumed_quantity = used.ce_hours;
+  row.consumed_unit = "CE-Hours";
   row.effective = effective;
   row.billed = Money::zero(effective.currency());
   return row;
 }
 
-FocusRow focus_unused(const std::string& commitment, const std::string& type, Money effective,
-                      Int128 quantity, const std::string& unit, Period period) {
-  FocusRow row = commitment_row(commitment, type, period);
-  row.description = "unused of " + commitment;
+FocusRow focus_unused(const FocusCommitment& commitment, Money effective, const FocusRight& left,
+                      Period period) {
+  FocusRow row = commitment_row(commitment, left, period);
+  row.description = "unused of " + commitment.id;
   row.commitment_status = "Unused";
-  row.commitment_quantity = quantity;
-  row.commitment_unit = unit;
   row.effective = effective;
   row.billed = Money::zero(effective.currency());
   return row;

@@ -68,6 +68,7 @@ BOOST_DESCRIBE_STRUCT(UsageRecord, (),
 // What is known of a usage record besides: for reports, never for its charge.
 struct UsageFacts {
   Isolation isolation = Isolation::software;  // that its lease was given
+  std::string region{};                       // of the node on which it ran
   // What of its time was measured, and how long its devices were busy in that, added up.
   Duration measured{};
   Duration device_time{};

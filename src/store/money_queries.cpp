@@ -143,6 +143,7 @@ Result<std::vector<AdjustmentRow>> Queries::adjustments(TenantId tenant, Instant
                       "a.environment, a.model, a.purchase_model, a.tariff, a.price_window, "
                       "a.rate_card_id, a.currency, a.unit_price, a.milli_ce_ms, a.list, a.net, "
                       "a.seq, a.model_version, a.month_end_ms, a.reservation_id, a.task_id, "
+                      "a.region, "
                       "CASE WHEN a.task_id IS NULL THEN coalesce(a.tags, c.tags, r.tags) END "
                       "FROM adjustments a LEFT JOIN commitments c ON c.id = a.commitment_id "
                       "LEFT JOIN reservations r ON r.id = a.reservation_id "
@@ -175,6 +176,7 @@ Result<std::vector<AdjustmentRow>> Queries::adjustments(TenantId tenant, Instant
     row.line.month_end = columns.instant();
     row.reservation = columns.id<ReservationId>();
     row.task = columns.id<TaskId>();
+    row.region = columns.text();
     if (!columns.is_null()) {
       LOAM_TRY(tags, read_tags(columns.text()));
       row.tags = std::move(tags);

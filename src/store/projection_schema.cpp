@@ -127,7 +127,8 @@ CREATE TABLE leases(
   exit_code INTEGER,
   reason TEXT NOT NULL,
   queued_ms INTEGER NOT NULL,
-  output_milli INTEGER
+  output_milli INTEGER,
+  region TEXT NOT NULL
 ) STRICT;
 CREATE INDEX leases_by_task ON leases(task_id);
 
@@ -326,7 +327,8 @@ CREATE TABLE reservations(
   ended_ms INTEGER,
   ended_as TEXT,
   reason TEXT NOT NULL,
-  tags TEXT NOT NULL
+  tags TEXT NOT NULL,
+  region TEXT NOT NULL
 ) STRICT;
 CREATE INDEX reservations_by_tenant ON reservations(tenant_id);
 
@@ -357,6 +359,7 @@ CREATE TABLE adjustments(
   task_id INTEGER,
   reservation_id INTEGER,
   tags TEXT,
+  region TEXT NOT NULL,
   PRIMARY KEY(seq, position)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX adjustments_by_tenant ON adjustments(tenant_id, from_ms);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/describe/enum_to_string.hpp>
 #include <map>
+#include <set>
 #include <type_traits>
 
 #include "billing/lease_rating.hpp"
@@ -40,7 +41,9 @@ concept OneOf = (std::is_same_v<Event, Of> || ...);
 
 // One statement a member, in the order of the list below.
 #define LOAM_PROJECTOR_STATEMENTS(X)                                                               \
-  X(insert_node, "INSERT INTO nodes VALUES(?,?,?,?,?,?)")                                          \
+  X(put_node,                                                                                      \
+    "INSERT INTO nodes VALUES(?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, "     \
+    "region=excluded.region, milli_cpu=excluded.milli_cpu, memory_mib=excluded.memory_mib")        \
   X(put_device,                                                                                    \
     "INSERT INTO devices VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,'healthy','',0,?) ON CONFLICT(id) DO "   \
     "UPDATE SET node_id=excluded.node_id, node_index=excluded.node_index, uuid=excluded.uuid, "    \
@@ -88,8 +91,8 @@ concept OneOf = (std::is_same_v<Event, Of> || ...);
     "WHERE id=?1")                                                                                 \
   X(insert_lease,                                                                                  \
     "INSERT INTO leases SELECT ?1,?2,tenant_id,?3,?4,?5,?6,?7,NULL,NULL,NULL,'none',NULL,NULL,?8," \
-    "'none',NULL,'',queued_ms,NULL "                                                               \
-    "FROM tasks WHERE id=?2")                                                                      \
+    "'none',NULL,'',queued_ms,NULL,coalesce((SELECT n.region FROM devices d JOIN nodes n ON "      \
+    "n.id=d.node_id WHERE d.id=?9), '') FROM tasks WHERE id=?2")                                   \
   X(start_lease, "UPDATE leases SET started_ms=?2, stop_at_ms=?3, isolation=?4 WHERE id=?1")       \
   X(stop_lease, "UPDATE leases SET stop_reason=?2 WHERE id=?1")                                    \
   X(end_lease,                                                                                     \
@@ -117,13 +120,15 @@ concept OneOf = (std::is_same_v<Event, Of> || ...);
   X(end_commitment, "UPDATE commitments SET ended_ms=?2, reason=?3 WHERE id=?1")                   \
   X(insert_adjustment,                                                                             \
     "INSERT INTO adjustments VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,"   \
-    "?18,?19,?20,?21,?22,?23,coalesce(?24,(SELECT task_id FROM leases WHERE id=?7)),?25,?26)")     \
+    "?18,?19,?20,?21,?22,?23,coalesce(?24,(SELECT task_id FROM leases WHERE id=?7)),?25,?26,"      \
+    "coalesce((SELECT region FROM leases WHERE id=coalesce(?7,(SELECT lease_id FROM tasks WHERE "  \
+    "id=?24))),(SELECT region FROM reservations WHERE id=?25),''))")                               \
   X(device_name,                                                                                   \
-    "SELECT n.name || '/' || d.node_index FROM devices d JOIN nodes n ON n.id=d.node_id "          \
-    "WHERE d.id=?")                                                                                \
+    "SELECT n.name || '/' || d.node_index, n.region FROM devices d JOIN nodes n ON "               \
+    "n.id=d.node_id WHERE d.id=?")                                                                 \
   X(insert_reservation,                                                                            \
-    "INSERT INTO reservations VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,NULL,NULL,'',?)")             \
-  X(move_reservation, "UPDATE reservations SET devices=?2, reason=?3 WHERE id=?1")                 \
+    "INSERT INTO reservations VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,NULL,NULL,'',?,?)")           \
+  X(move_reservation, "UPDATE reservations SET devices=?2, reason=?3, region=?4 WHERE id=?1")      \
   X(charge_reservation,                                                                            \
     "UPDATE reservations SET charged_to_ms=max(charged_to_ms, ?2) WHERE id=?1")                    \
   X(end_reservation, "UPDATE reservations SET ended_ms=?2, ended_as=?3, reason=?4 WHERE id=?1")    \
@@ -175,8 +180,8 @@ struct Projector::Statements {
   }
 
   Result<void> on(const Record& record, const NodeAttached& e) {
-    return insert_node.run(number(e.node), std::string_view(e.name), std::string_view(e.region),
-                           e.cpu.value, e.memory.value, record.at);
+    return put_node.run(number(e.node), std::string_view(e.name), std::string_view(e.region),
+                        e.cpu.value, e.memory.value, record.at);
   }
 
   Result<void> on(const Record& record, const DeviceAttached& e) {
@@ -274,7 +279,8 @@ struct Projector::Statements {
   Result<void> on(const Record& record, const LeaseGranted& e) {
     LOAM_CHECK(update(insert_lease, e.task.text(), number(e.lease), number(e.task),
                       static_cast<std::int64_t>(e.epoch.value), e.ce.value, e.billable_ce.value,
-                      name(e.isolation), record.at, e.rank));
+                      name(e.isolation), record.at, e.rank,
+                      number_if(e.slices.empty() ? DeviceId{} : e.slices.front().device)));
     std::int64_t position = 0;
     for (const Slice& slice : e.slices)
       LOAM_CHECK(insert_slice.run(number(e.lease), ++position, number(slice.device),
@@ -457,36 +463,45 @@ struct Projector::Statements {
   }
 
   // "n1/0 0.6, n1/1 1": the devices and how much of each.
-  Result<std::string> devices_text(const std::vector<PromisedMember>& members) {
-    std::string text;
+  struct Places {
+    std::string devices;  // "n1/0 0.6, n1/1 1"
+    std::string region;   // of all of them; empty where they are in several
+  };
+  Result<Places> places_of(const std::vector<PromisedMember>& members) {
+    Places places;
+    std::set<std::string> regions;
     for (const PromisedMember& member : members) {
       for (const PromisedSlice& slice : member.slices) {
         device_name.bind_all(number(slice.device));
         LOAM_TRY(there, device_name.step());
         const std::string device = there ? std::string(device_name.text(0)) : slice.device.text();
+        regions.insert(there ? std::string(device_name.text(1)) : std::string());
         device_name.reset();
-        text += (text.empty() ? "" : ", ") + device + " " + decimal_text(slice.share.value, 3);
+        places.devices += (places.devices.empty() ? "" : ", ") + device + " " +
+                          decimal_text(slice.share.value, 3);
       }
     }
-    return text;
+    if (regions.size() == 1) places.region = *regions.begin();
+    return places;
   }
   Result<void> on(const Record& record, const ReservationMade& e) {
     const Reservation& r = e.reservation;
     const Attribution& who = r.order.attribution;
     const std::string held = amount_text(r.held);
-    LOAM_TRY(devices, devices_text(r.members));
-    return insert_reservation.run(number(r.id), number(r.tenant), std::string_view(who.project),
-                                  std::string_view(who.environment), std::string_view(who.model),
-                                  std::string_view(who.model_version), name(r.order.tariff),
-                                  r.billable_ce.value, name(r.isolation), std::string_view(devices),
-                                  r.order.from, r.order.to, record.at, r.charged_to,
-                                  r.held.currency().code(), std::string_view(held),
-                                  std::string_view(tags_text(who.tags)));
+    LOAM_TRY(places, places_of(r.members));
+    return insert_reservation.run(
+        number(r.id), number(r.tenant), std::string_view(who.project),
+        std::string_view(who.environment), std::string_view(who.model),
+        std::string_view(who.model_version), name(r.order.tariff), r.billable_ce.value,
+        name(r.isolation), std::string_view(places.devices), r.order.from, r.order.to, record.at,
+        r.charged_to, r.held.currency().code(), std::string_view(held),
+        std::string_view(tags_text(who.tags)), std::string_view(places.region));
   }
   Result<void> on(const Record&, const ReservationMoved& e) {
-    LOAM_TRY(devices, devices_text(e.members));
+    LOAM_TRY(places, places_of(e.members));
     return update(move_reservation, e.reservation.text(), number(e.reservation),
-                  std::string_view(devices), std::string_view(e.reason));
+                  std::string_view(places.devices), std::string_view(e.reason),
+                  std::string_view(places.region));
   }
   Result<void> on(const Record& record, const ReservationCharged& e) {
     std::int64_t position = 0;

@@ -165,7 +165,7 @@ constexpr std::string_view usage_columns =
     "u.memory_mib, u.rate_card_id, u.purchase_model, u.tariff, u.price_window, u.billed_ms, "
     "u.tasks, u.tier_month_ms, u.currency, u.unit_price, u.list, u.net, u.list_residue, "
     "u.net_residue, u.month_end_ms, "
-    "l.isolation";
+    "l.isolation, l.region";
 constexpr std::string_view usage_tables = " FROM usage u JOIN leases l ON l.id = u.lease_id ";
 constexpr int isolation_column = 22;
 
@@ -180,6 +180,7 @@ Result<UsageFacts> read_facts(const Statement& statement) {
   Columns columns(statement, isolation_column);
   UsageFacts facts;
   facts.isolation = columns.enumerator<Isolation>();
+  facts.region = columns.text();
   facts.measured = columns.duration();
   facts.device_time = columns.duration();
   LOAM_CHECK(columns.done("what is known of usage"));

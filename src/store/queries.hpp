@@ -203,6 +203,7 @@ struct AdjustmentRow {
   TaskId task;
   // Where it is of no task: of its commitment or reservation, or as tokens were reported.
   std::map<std::string, std::string> tags;
+  std::string region;  // of its lease, of its task's last one or of its reservation; may be empty
 };
 struct ReservationRow {
   Reservation reservation;  // without its request and its members

@@ -133,7 +133,7 @@ Result<void> FakeDaemon::usage(TenantId tenant, Instant from, Instant to, const 
     if (record.tenant != tenant || !billing::part_in(record, {from, to})) continue;
     const auto [measured, busy] = measured_in(
         record.lease, {std::min(record.from, record.to), std::max(record.from, record.to)});
-    each(record, {isolation_of_.at(record.lease), measured, busy});
+    each(record, {isolation_of_.at(record.lease), region_of(record.lease), measured, busy});
   }
   return {};
 }
@@ -468,8 +468,18 @@ void FakeDaemon::project(const Record& record) {
 AdjustmentRecord& FakeDaemon::adjust(const Record& record, TenantId tenant,
                                      const billing::Period& period, const AdjustmentLine& line) {
   AdjustmentRecord made{period.from, period.to, {}, line.lease, line, record.sequence};
-  if (line.lease.valid()) made.task = task_of_.at(line.lease);
+  if (line.lease.valid()) {
+    made.task = task_of_.at(line.lease);
+    made.region = region_of(line.lease);
+  }
   return adjustments_.emplace_back(tenant, std::move(made)).second;
+}
+
+std::string FakeDaemon::region_of(LeaseId lease) const {
+  const auto found = leases_.find(lease);
+  if (found == leases_.end() || found->second.lease.slices.empty()) return {};
+  const Device& device = loop_.state().device(found->second.lease.slices.front().device);
+  return loop_.state().node(device.node).region;
 }
 
 void FakeDaemon::serve(DeviceId id, Instant at) {
@@ -482,6 +492,7 @@ void FakeDaemon::project_besides(const Record& record) {
     AdjustmentRecord& made = adjust(record, event.tenant, {event.from, event.to}, event.line);
     made.lease = event.lease;
     made.task = event.task;
+    made.region = region_of(event.lease);
   };
   if (const auto* e = std::get_if<CommitmentBought>(&record.event)) {
     commitment_tags_[e->commitment.id] = e->commitment.attribution.tags;
@@ -497,8 +508,11 @@ void FakeDaemon::project_besides(const Record& record) {
     for (const AdjustmentLine& line : e->lines)
       adjust(record, e->tenant, {e->hour, e->hour + Duration::hours(1)}, line);
   } else if (const auto* e = std::get_if<ServicesUsed>(&record.event)) {
-    for (const AdjustmentLine& line : e->lines)
-      adjust(record, e->tenant, {e->from, e->to}, line).task = e->task;
+    for (const AdjustmentLine& line : e->lines) {
+      AdjustmentRecord& made = adjust(record, e->tenant, {e->from, e->to}, line);
+      made.task = e->task;
+      made.region = region_of(e->lease.valid() ? e->lease : tasks_.at(e->task).lease->id);
+    }
     if (e->lease.valid() && e->device_time) measure(e->lease, e->to, *e->device_time);
   } else if (const auto* e = std::get_if<DeviceAttached>(&record.event)) {
     capacity_[e->device][record.at] = e->facts.factors.general;
@@ -519,7 +533,10 @@ void FakeDaemon::project_besides(const Record& record) {
       AdjustmentRecord& made = adjust(record, e->tenant, {e->from, e->to}, line);
       made.reservation = e->reservation;
       read([&](const engine::State& state, Instant) {
-        made.tags = state.reservations.at(e->reservation).reservation.order.attribution.tags;
+        const Reservation& reservation = state.reservations.at(e->reservation).reservation;
+        made.tags = reservation.order.attribution.tags;
+        const DeviceId first = reservation.members.front().slices.front().device;
+        if (made.region.empty()) made.region = state.node(state.device(first).node).region;
       });
     }
   }

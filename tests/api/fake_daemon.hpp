@@ -138,6 +138,7 @@ class FakeDaemon final : public Backend {
   };
   // Adds it: up to `to` its devices were so busy in all.
   void measure(LeaseId lease, Instant to, Duration device_time);
+  std::string region_of(LeaseId lease) const;  // empty: nobody knows
   // A device is in service from then on, or no more.
   void serve(DeviceId device, Instant at);
   // What of the lease in a time was measured, and its devices busy in it.

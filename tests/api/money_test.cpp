@@ -1,9 +1,46 @@
+#include "api/bill_maker.hpp"
 #include "api/fixture.hpp"
 
 namespace loam::api::testing {
 namespace {
 
 using MoneyTest = ApiTest;
+
+// March was invoiced with the usage records up to u5, April with those up to u9.
+TEST(InvoiceFinder, tells_what_corrects_a_month_that_was_invoiced_before) {
+  const Instant april = *parse_instant("2026-04-01T00:00:00Z");
+  const Instant may = *parse_instant("2026-05-01T00:00:00Z");
+  const Instant june = *parse_instant("2026-06-01T00:00:00Z");
+  InvoiceFinder finder;
+  const auto invoice = [&](std::uint64_t id, Instant month_end, std::uint64_t upto) {
+    InvoiceRecord record;
+    record.invoice.id = InvoiceId{id};
+    record.invoice.to = record.invoice.months_to = month_end;
+    record.usage_upto = UsageId{upto};
+    record.sequence = upto;
+    finder.add(record);
+  };
+  invoice(1, april, 5);
+  invoice(2, may, 9);
+  const auto of = [&](std::uint64_t id, Instant month_end) {
+    UsageRecord record;
+    record.id = UsageId{id};
+    record.month_end = month_end;
+    const Invoiced on = finder.of(record);
+    AdjustmentRecord adjustment;
+    adjustment.sequence = id - 1;
+    adjustment.line.month_end = month_end;
+    EXPECT_EQ(finder.of(adjustment), on) << id;
+    return std::pair(on.invoice.value, on.correction);
+  };
+  using Found = std::pair<std::uint64_t, bool>;
+  EXPECT_EQ(of(3, april), Found(1, false));
+  EXPECT_EQ(of(7, april), Found(2, true)) << "told after March was invoiced";
+  EXPECT_EQ(of(7, may), Found(2, false));
+  EXPECT_EQ(of(12, april), Found(0, true));
+  EXPECT_EQ(of(12, june), Found(0, false));
+  EXPECT_EQ(of(7, Instant{}), Found(2, false)) << "old records do not tell their month";
+}
 
 TEST_F(MoneyTest, a_bill_adds_up_and_proves_its_seconds) {
   const TaskId id = submit("acme", R"("name":"train","project":"vision")");

@@ -155,16 +155,16 @@ TEST(BillingCase, never_started_has_no_usage_to_bill) {
 TEST(BillingCase, commitment_unused_is_a_row_of_its_own) {
   const Period hour{at("2025-03-01T00:00:00Z"), at("2025-03-01T01:00:00Z")};
   const Int128 one = Money::units_per_one;
-  const FocusRow used =
-      focus_covered("c", "Subscription", money("0.75"), one * 3 / 4, "Hours", hour);
+  const FocusCommitment commitment{"c", "Subscription", "USD", money("1.00")};
+  const FocusRow used = focus_covered(commitment, money("0.75"), {one * 3 / 4, one * 3 / 4}, hour);
   EXPECT_EQ(used.billed, money("0.00"));
   EXPECT_EQ(used.effective, money("0.75"));
   EXPECT_EQ(used.commitment_quantity, one * 3 / 4);
-  const FocusRow unused = focus_unused("c", "Subscription", money("0.25"), one / 4, "Hours", hour);
+  const FocusRow unused = focus_unused(commitment, money("0.25"), {one / 4, one / 4}, hour);
   EXPECT_EQ(unused.billed, money("0.00"));
   EXPECT_EQ(unused.effective, money("0.25"));
   EXPECT_EQ(unused.consumed_quantity, std::nullopt);
-  const FocusRow purchase = focus_purchase("c", "Subscription", money("1.00"), hour);
+  const FocusRow purchase = focus_purchase(commitment, money("1.00"), {one, one}, hour);
   EXPECT_EQ(purchase.billed, money("1.00"));
   EXPECT_EQ(purchase.effective, money("0.00"));
 }

@@ -1,6 +1,9 @@
 // The command line on whose cost it is: tags of what is bought, costs by tag, group and task, and
 // the tags of FOCUS rows.
+#include <set>
+
 #include "app/loam/spending.hpp"
+#include "billing/csv.hpp"
 #include "billing/focus.hpp"
 #include "cli/fixture.hpp"
 
@@ -101,6 +104,55 @@ TEST_F(AttributionTest, the_rows_of_an_export_carry_their_tags) {
   EXPECT_EQ(tags_of("unused of rsv-1"), R"("Tags":{"environment":"default","team":"platform"})");
   for (const char* row : {"commitment com-1", "covered by com-1", "unused of com-1"})
     EXPECT_EQ(tags_of(row), R"("Tags":{"environment":"default","plan":"yearly"})") << row;
+}
+
+// 10 CE-hours reserved at 0.03 and not used, 0.30: they go to both tasks, which used 25 each.
+TEST_F(AttributionTest, what_was_not_used_goes_to_the_tasks_that_ran) {
+  spend();
+  struct Sums {
+    Money billed = Money::zero(Currency("USD"));
+    Money effective = billed;
+    std::map<std::string, Money> of;  // by who bears it
+    std::set<std::string> tags;
+  };
+  const auto sums_of = [&](const char* method) {
+    const Ran ran = loam({"cost", "export", "acme", "--idle", method});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    const auto report = *billing::validate_focus(ran.out);
+    for (const auto& fault : report.faults) ADD_FAILURE() << fault.column << " " << fault.what;
+    const auto table = *billing::read_csv(ran.out);
+    Sums sums;
+    for (std::size_t row = 1; row < table.size(); ++row) {
+      const auto cell = [&](const char* column) {
+        const auto at = std::find(table[0].begin(), table[0].end(), column) - table[0].begin();
+        return table[row].at(static_cast<std::size_t>(at));
+      };
+      const auto money = [&](const char* column) {
+        return *Money::parse(cell(column), Currency("USD"));
+      };
+      sums.billed += money("BilledCost");
+      sums.effective += money("EffectiveCost");
+      if (cell("CapacityReservationStatus") != "Unused") continue;
+      sums.of.try_emplace(cell("AllocatedResourceId"), Money::zero(Currency("USD")))
+          .first->second += money("BilledCost");
+      sums.tags.insert(cell("AllocatedTags"));
+    }
+    return sums;
+  };
+  const Sums kept = sums_of("kept"), weighted = sums_of("weighted"), even = sums_of("even");
+  EXPECT_EQ(amount_text(kept.billed), "96");
+  for (const Sums* split : {&weighted, &even}) {
+    EXPECT_EQ(split->billed, kept.billed);
+    EXPECT_EQ(split->effective, kept.effective);
+    ASSERT_EQ(split->of.size(), 2U);
+    EXPECT_EQ(amount_text(split->of.at("t1")), "0.15");
+    EXPECT_EQ(amount_text(split->of.at("t2")), "0.15");
+    EXPECT_EQ(split->tags, (std::set<std::string>{R"({"team":"blue","group":"nightly"})",
+                                                  R"({"team":"red","group":"nightly"})"}));
+  }
+  ASSERT_EQ(kept.of.size(), 1U);
+  EXPECT_EQ(amount_text(kept.of.at("NULL")), "0.3");
+  EXPECT_NE(loam({"cost", "export", "acme", "--idle", "mine"}).err.find("mine"), std::string::npos);
 }
 
 TEST_F(AttributionTest, a_tag_that_is_none_is_refused_before_anything_is_bought) {

@@ -123,7 +123,8 @@ std::vector<BucketBill> days_of_a_commitment(int days) {
       adjustment.kind = "fee";
       adjustment.commitment = "com-1";
       adjustment.to = "2026-04-01T00:00:00Z";
-      adjustment.net = "9490";
+      adjustment.unit_price = "1.3";
+      adjustment.list = adjustment.net = "9490";
       bill.adjustments.push_back(adjustment);
     } else if (day == 2) {
       adjustment.kind = "covered";
@@ -148,10 +149,12 @@ TEST(CostExport, a_commitments_fee_is_spread_over_its_days_as_used_and_unused) {
   commitment.tenant = "acme";
   commitment.currency = "USD";
   commitment.ce = "10";
+  commitment.unit_price = "1.3";
   commitment.period = "month";
   commitment.project = "default";
-  commitment.fees = {{"2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", 31, 31, "9490", true},
-                     {"2026-04-01T00:00:00Z", "2026-05-01T00:00:00Z", 30, 30, "9490", false}};
+  commitment.fees = {
+      {"2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", 31, 31, "9490", true, "9490"},
+      {"2026-04-01T00:00:00Z", "2026-05-01T00:00:00Z", 30, 30, "9490", false, "9490"}};
   for (const int days : {31, 5}) {
     const auto rows = *focus_adjustments(days_of_a_commitment(days), {commitment}, "Lab");
     Money billed = Money::zero(Currency("USD")), effective = billed, used = billed;
@@ -184,7 +187,8 @@ TEST(CostExport, money_committed_is_used_and_unused_in_money) {
   commitment.unit_price = "0.1";
   commitment.period = "month";
   commitment.project = "default";
-  commitment.fees = {{"2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", 31, 31, "9490", true}};
+  commitment.fees = {
+      {"2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", 31, 31, "9490", true, "9490"}};
   const auto rows = *focus_adjustments(days_of_a_commitment(31), {commitment}, "Lab");
   std::string csv = billing::focus_csv_head();
   Money effective = Money::zero(Currency("USD"));
@@ -213,9 +217,11 @@ TEST(CostExport, days_without_use_have_their_share_of_a_fee_too) {
   commitment.tenant = "acme";
   commitment.currency = "USD";
   commitment.ce = "10";
+  commitment.unit_price = "1.3";
   commitment.period = "month";
   commitment.project = "default";
-  commitment.fees = {{"2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", 31, 31, "9490", true}};
+  commitment.fees = {
+      {"2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", 31, 31, "9490", true, "9490"}};
   std::vector<BucketBill> bills = days_of_a_commitment(31);
   std::vector<billing::Period> days;
   for (const BucketBill& each : bills) days.push_back(each.period);

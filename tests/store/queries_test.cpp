@@ -368,6 +368,7 @@ TEST(QueriesTest, ReservationsAreThoseOfTheEngineAtEveryStep) {
     EXPECT_EQ(line.line.key.kind, InvoiceLineKind::unused);
     EXPECT_FALSE(line.task.valid());
     EXPECT_EQ(line.tags, (std::map<std::string, std::string>{{"plan", "night"}}));
+    EXPECT_EQ(line.region, "lab");
     unused -= line.line.net;
   }
   EXPECT_TRUE(unused.is_zero());
@@ -405,8 +406,10 @@ TEST(QueriesTest, AnAdjustmentIsOfItsTaskOrHasTags) {
         EXPECT_TRUE(std::any_of(leases.begin(), leases.end(),
                                 [&](const LeaseRow& lease) { return lease.id == row.lease; }));
         EXPECT_TRUE(row.tags.empty());
+        EXPECT_EQ(row.region, "lab");
         continue;
       }
+      EXPECT_EQ(row.region, "") << "it ran nowhere";
       EXPECT_FALSE(row.task.valid());
     }
   }
@@ -415,6 +418,24 @@ TEST(QueriesTest, AnAdjustmentIsOfItsTaskOrHasTags) {
         InvoiceLineKind::storage, InvoiceLineKind::network, InvoiceLineKind::prompt_tokens,
         InvoiceLineKind::token_income})
     EXPECT_GT(kinds[kind], 0U) << static_cast<int>(kind);
+}
+
+// A node that comes back in another region takes what ran before nowhere.
+TEST(QueriesTest, UsageIsOfTheRegionInWhichItsLeaseRan) {
+  Region region;
+  region.history.found_region();
+  region.history.whole_task(acme, "first", Duration::minutes(10));
+  region.history.act(AttachNode{"n1", "attic", MilliCpu{16'000}, Mebibytes{65'536}});
+  region.history.whole_task(acme, "second", Duration::minutes(10));
+  region.store();
+  std::vector<std::string> regions;
+  ASSERT_TRUE(region.queries
+                  ->usage_between(acme, Instant{}, Instant::never(),
+                                  [&](const UsageRecord&, const UsageFacts& facts) {
+                                    regions.push_back(facts.region);
+                                  })
+                  .ok());
+  EXPECT_EQ(regions, (std::vector<std::string>{"lab", "attic"}));
 }
 
 TEST(QueriesTest, ManyThreadsMayAskAtOnceWhileTheJournalGrows) {

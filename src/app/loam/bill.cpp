@@ -151,9 +151,11 @@ std::string bill_text(const api::BillView& bill, bool colour, std::size_t width)
   const bool by_task = any([](const Line& l) { return l.tasks != 0; });
   const bool models = any([](const Line& l) { return !l.model.empty(); });
   const bool groups = any([](const Line& l) { return !l.group.empty(); });
+  const bool regions = any([&](const Line& l) { return l.region != lines.front().region; });
   std::vector<Column> columns{{"TASK"}, {"NAME", Align::left, true}, {"STATE"}, {"ISOLATION"}};
   if (groups) columns.push_back({"GROUP"});
   if (models) columns.push_back({"MODEL"});
+  if (regions) columns.push_back({"REGION"});
   if (terms) columns.push_back({"TERMS"});
   columns.push_back({"CE", Align::right});
   columns.push_back({"DURATION", Align::right});
@@ -175,6 +177,7 @@ std::string bill_text(const api::BillView& bill, bool colour, std::size_t width)
     std::vector<Cell> cells{line.task, line.name, state_of(line), line.isolation};
     if (groups) cells.emplace_back(line.group);
     if (models) cells.emplace_back(billing::model_name(line.model, line.model_version));
+    if (regions) cells.emplace_back(line.region);
     if (terms) cells.emplace_back(terms_of(line));
     cells.emplace_back(line.ce);
     cells.emplace_back(exact_seconds(line.billed_ms));
@@ -186,7 +189,7 @@ std::string bill_text(const api::BillView& bill, bool colour, std::size_t width)
   // With adjustments the total is theirs too, and stands below them.
   const bool all = bill.adjustments.empty();
   std::vector<Cell> cells{Cell(all ? "total" : "all tasks", Style::bold), "", "", ""};
-  for (const bool there : {groups, models, terms}) {
+  for (const bool there : {groups, models, regions, terms}) {
     if (there) cells.emplace_back("");
   }
   cells.emplace_back("");

@@ -14,24 +14,33 @@ namespace {
 constexpr Int128 hour_ms = 3'600'000;
 
 struct Fee {
-  std::string commitment;
-  std::string type;
+  billing::FocusCommitment commitment;
   std::string tenant;
   std::string project;
-  std::vector<std::pair<std::string, std::string>> tags;
+  billing::FocusPairs tags;
   billing::Period period;
   MilliCe ce;
   Money net;
   Money spend;  // an hour; zero: a capacity
-  Money unit_price;
 
   bool of_money() const { return !spend.is_zero(); }
 
+  Int128 past_ms(Instant at) const {
+    return (std::clamp(at, period.from, period.to) - period.from).ms;
+  }
   // What of it belongs to the time before `at`, rounded: the parts of any cutting add up to it.
   Money until(Instant at) const {
-    const Int128 whole = (period.to - period.from).ms;
-    const Int128 past = (std::clamp(at, period.from, period.to) - period.from).ms;
-    return net.times_ratio(past, whole, Rounding::half_even);
+    return net.times_ratio(past_ms(at), (period.to - period.from).ms, Rounding::half_even);
+  }
+  // What it gives a right to before `at`, likewise: CE-hours, or money; at 12 decimals.
+  Int128 right_until(Instant at) const {
+    if (of_money()) return spend.units() * past_ms(at) / hour_ms;
+    return static_cast<Int128>(ce.value) * past_ms(at) * (Money::units_per_one / 1000) / hour_ms;
+  }
+  // Of that right so much, as it is priced.
+  billing::FocusRight right(Int128 quantity) const {
+    if (!of_money()) return {quantity, quantity};
+    return {quantity, billing::FocusQuantity::of(quantity, commitment.unit_price.units())};
   }
 };
 
@@ -52,34 +61,31 @@ Result<std::vector<Fee>> fees_of(const std::vector<api::CommitmentView>& commitm
     if (commitment.tenant != tenant) continue;
     LOAM_TRY(currency, Currency::parse(commitment.currency));
     LOAM_TRY(spend, Money::parse(commitment.spend, currency));
+    LOAM_TRY(price, Money::parse(commitment.unit_price, currency));
     MilliCe ce;
-    Money unit_price = Money::zero(currency);
     if (spend.is_zero()) {
       LOAM_TRY(capacity, parse_ce(commitment.ce));
       ce = capacity;
-    } else {
-      LOAM_TRY(price, Money::parse(commitment.unit_price, currency));
-      unit_price = price;
-      if (price.is_zero()) {
-        return Error{ErrorKind::corrupt, "the daemon tells no price of " + commitment.id,
-                     "use a loam of the daemon's version"};
-      }
+    } else if (price.is_zero()) {
+      return Error{ErrorKind::corrupt, "the daemon tells no price of " + commitment.id,
+                   "use a loam of the daemon's version"};
     }
     for (const api::CommitmentFeeView& view : commitment.fees) {
       if (!view.charged) continue;
       LOAM_TRY(from, parse_instant(view.from));
       LOAM_TRY(to, parse_instant(view.to));
       LOAM_TRY(net, Money::parse(view.net, currency));
-      fees.push_back({commitment.id,
-                      commitment.period == "year" ? "Reserved" : "Subscription",
+      LOAM_TRY(list, Money::parse(view.list, currency));
+      fees.push_back({{commitment.id, commitment.period == "year" ? "Reserved" : "Subscription",
+                       spend.is_zero() ? "CE-Hours" : commitment.currency, price,
+                       billing::discount_of(list, net).value_or(BasisPoints{0})},
                       tenant,
                       commitment.project,
                       billing::focus_tags(who_of(commitment), {}),
                       {from, to},
                       ce,
                       net,
-                      spend,
-                      unit_price});
+                      spend});
     }
   }
   // What capacity covers, money does not.
@@ -101,6 +107,7 @@ billing::FocusRow credit_row(const api::AdjustmentView& adjustment, Money net,
   if (reserved) row.reservation_id = adjustment.reservation;
   if (!adjustment.task.empty()) {
     row.resource_id = adjustment.task;
+    if (!adjustment.name.empty()) row.resource_name = adjustment.name;
     row.resource_type = "Device slice";
   }
   return row;
@@ -120,7 +127,7 @@ Result<billing::FocusRow> unused_row(const api::AdjustmentView& adjustment, Mone
   row.resource_type = "Reservation";
   row.sku_id = "reservation_unused";
   row.sku_meter = "reserved, not used, in CE-Hours";
-  row.sku_price_id = "reservation_unused/" + adjustment.unit_price;
+  put_price(adjustment, "reservation_unused", row);
   row.reservation_id = adjustment.reservation;
   row.reservation_status = "Unused";
   row.billed = row.effective = net;
@@ -147,6 +154,7 @@ Result<billing::FocusRow> token_row(const api::AdjustmentView& adjustment, Money
   row.sku_id = adjustment.kind;
   row.sku_meter = what;
   row.sku_price_id = adjustment.kind + "/" + adjustment.model + "/" + adjustment.unit_price;
+  row.sku_price_details = {{"x_Model", adjustment.model}};
   row.charge_period = period;
   row.billed = row.effective = net;
   row.list_unit_price = price;
@@ -167,19 +175,17 @@ struct Use {
   Int128 ce_hours = 0;  // that this was
 };
 
-Use use_of(const Fee& fee, Duration length, Int128 covered) {
+Use use_of(const Fee& fee, const billing::Period& part, Int128 covered) {
   Use use;
+  use.right = fee.right_until(part.to) - fee.right_until(part.from);
   if (!fee.of_money()) {
-    use.right =
-        static_cast<Int128>(fee.ce.value) * length.ms * (Money::units_per_one / 1000) / hour_ms;
     use.used = use.ce_hours = std::min(use.right, covered);
     return use;
   }
-  use.right = fee.spend.units() * length.ms / hour_ms;
+  const Money price = fee.commitment.unit_price;
   use.used = std::min(
-      use.right,
-      fee.unit_price.times_ratio(covered, Money::units_per_one, Rounding::half_even).units());
-  use.ce_hours = std::min(covered, use.used * Money::units_per_one / fee.unit_price.units());
+      use.right, price.times_ratio(covered, Money::units_per_one, Rounding::half_even).units());
+  use.ce_hours = std::min(covered, use.used * Money::units_per_one / price.units());
   return use;
 }
 
@@ -198,8 +204,9 @@ Result<billing::FocusRow> service_row(const api::AdjustmentView& adjustment, Mon
   row.resource_id = adjustment.task;
   row.resource_type = adjustment.kind;
   row.sku_id = adjustment.kind;
-  row.sku_meter = adjustment.kind;
+  row.sku_meter = adjustment.kind + " in " + unit;
   row.sku_price_id = adjustment.kind + "/" + adjustment.unit_price;
+  if (!adjustment.name.empty()) row.resource_name = adjustment.name;
   row.charge_period = period;
   row.billed = row.effective = net;
   row.list_unit_price = price;
@@ -217,29 +224,44 @@ void add_share(const Fee& fee, const billing::Period& bucket, const billing::Per
   const billing::Period part{std::max(fee.period.from, bucket.from),
                              std::min(fee.period.to, bucket.to)};
   if (part.from >= part.to) return;
-  const Use use = use_of(fee, part.to - part.from, covered);
+  const Use use = use_of(fee, part, covered);
   covered -= use.ce_hours;
   const Money share = fee.until(part.to) - fee.until(part.from);
   const Money used_cost = use.right == 0
                               ? Money::zero(share.currency())
                               : share.times_ratio(use.used, use.right, Rounding::half_even);
-  const std::string unit =
-      fee.of_money() ? std::string(fee.spend.currency().code()) : std::string("CE-Hours");
   const auto add = [&](billing::FocusRow row) {
-    if (fee.of_money()) row.commitment_category = "Spend";
     row.tags = fee.tags;
     rows.push_back(finished(std::move(row), issuer, fee.tenant, fee.project, month));
   };
   if (use.used > 0) {
-    billing::FocusRow row =
-        billing::focus_covered(fee.commitment, fee.type, used_cost, use.used, unit, part);
-    row.consumed_quantity = use.ce_hours;
-    row.consumed_unit = "CE-Hours";
-    add(std::move(row));
+    add(billing::focus_covered(fee.commitment, used_cost,
+                               {use.used, billing::FocusQuantity(use.ce_hours)}, part));
   }
-  if (use.right > use.used)
-    add(billing::focus_unused(fee.commitment, fee.type, share - used_cost, use.right - use.used,
-                              unit, part));
+  if (use.right > use.used) {
+    add(billing::focus_unused(fee.commitment, share - used_cost, fee.right(use.right - use.used),
+                              part));
+  }
+}
+
+// The fee that was charged so, as its purchase.
+Result<billing::FocusRow> purchase_row(const api::AdjustmentView& adjustment, Money net,
+                                       const billing::Period& period,
+                                       const std::vector<Fee>& fees) {
+  const auto fee = std::find_if(fees.begin(), fees.end(), [&](const Fee& each) {
+    return each.commitment.id == adjustment.commitment && each.period.from == period.from;
+  });
+  if (fee == fees.end()) {
+    return Error{ErrorKind::corrupt,
+                 "the daemon tells no fee of " + adjustment.commitment + " from " + adjustment.from,
+                 "use a loam of the daemon's version"};
+  }
+  LOAM_TRY(list, Money::parse(adjustment.list, net.currency()));
+  const Money price = fee->commitment.unit_price;
+  billing::FocusRight right = fee->right(fee->right_until(fee->period.to));
+  // A fee is reckoned for the hours of a mean month.
+  if (!price.is_zero()) right.ce_hours = billing::FocusQuantity::of(list.units(), price.units());
+  return billing::focus_purchase(fee->commitment, net, right, period);
 }
 
 }  // namespace
@@ -261,12 +283,8 @@ Result<std::vector<billing::FocusRow>> focus_adjustments(
       LOAM_TRY(to, parse_instant(adjustment.to));
       billing::FocusRow row;
       if (adjustment.kind == "fee") {
-        const auto fee = std::find_if(fees.begin(), fees.end(), [&](const Fee& of) {
-          return of.commitment == adjustment.commitment;
-        });
-        row = billing::focus_purchase(
-            adjustment.commitment, fee == fees.end() ? "Subscription" : fee->type, net, {from, to});
-        if (fee != fees.end() && fee->of_money()) row.commitment_category = "Spend";
+        LOAM_TRY(purchase, purchase_row(adjustment, net, {from, to}, fees));
+        row = std::move(purchase);
       } else if (adjustment.kind.ends_with("_tokens")) {
         LOAM_TRY(tokens, token_row(adjustment, net, {from, std::max(to, from + Duration{1})}));
         row = std::move(tokens);
@@ -284,6 +302,9 @@ Result<std::vector<billing::FocusRow>> focus_adjustments(
         covered -= hours.units();
       }
       row.tags = billing::focus_tags(who_of(adjustment), adjustment.group);
+      if (!adjustment.region.empty()) row.region_id = adjustment.region;
+      // What is given back is of the invoice that it is on.
+      if (row.category == "Usage" && adjustment.correction) row.correction = true;
       if (!adjustment.invoice.empty()) row.invoice_id = adjustment.invoice;
       rows.push_back(finished(std::move(row), issuer, each.bill.tenant, adjustment.project, month));
     }

@@ -129,11 +129,12 @@ Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>&
       row.issuer = issuer;
       row.billing_account_id = row.billing_account_name = each.bill.tenant;
       row.billing_period = billing::month_of(zone, each.period.from);
-      row.sku_price_id = "compute/" + line.purchase_model + "/" + line.unit_price;
+      put_price(line, "compute", row);
       LOAM_TRY(off, parse_decimal(line.discount_percent, 2, 10'000, "discount in %"));
       row.discount = BasisPoints{off};
       if (!line.invoice.empty()) row.invoice_id = line.invoice;
-      row.correction = line.units_ms < 0 || line.tasks < 0;
+      row.correction = line.correction || line.units_ms < 0 || line.tasks < 0;
+      if (!line.region.empty()) row.region_id = line.region;
       if (!line.name.empty()) row.resource_name = line.name;
       if (!line.reservation.empty()) {
         row.reservation_id = line.reservation;

@@ -32,6 +32,15 @@ Attribution who_of(const Charged& charged) {
   return who;
 }
 
+// The price of something of a bill, and what it depends on besides its SKU.
+template <class Priced>
+void put_price(const Priced& priced, const std::string& sku, billing::FocusRow& row) {
+  row.sku_price_id = sku + "/" + priced.purchase_model + "/" + priced.tariff + "/" +
+                     (priced.window.empty() ? "" : priced.window + "/") + priced.unit_price;
+  row.sku_price_details = {{"x_PurchaseModel", priced.purchase_model}, {"x_Tariff", priced.tariff}};
+  if (!priced.window.empty()) row.sku_price_details.emplace_back("x_Window", priced.window);
+}
+
 // Its lines as costs. ErrorKind::corrupt for amounts that are none.
 Result<std::vector<billing::CostRow>> cost_rows(const std::vector<BucketBill>& bills);
 Result<std::vector<billing::FocusRow>> focus_rows(const std::vector<BucketBill>& bills,
@@ -48,6 +57,11 @@ Result<void> add_focus_documents(const std::vector<BucketBill>& bills, const std
 Result<std::vector<billing::FocusRow>> focus_adjustments(
     const std::vector<BucketBill>& bills, const std::vector<api::CommitmentView>& commitments,
     const std::string& issuer);
+// What was committed or reserved and not used, over the tasks of its tenant that used compute in
+// the bill's time: by what they were billed for (weighted), or alike (even). It stays as it is
+// where there are none, where it is kept, and where it corrects what was told before.
+Result<void> split_idle(const std::vector<BucketBill>& bills, billing::IdleMethod method,
+                        std::vector<billing::FocusRow>& rows);
 // Bills of buckets as the API lists them, and the time that they were asked for.
 struct BucketBills {
   std::string tenant;  // as asked for; empty: of all that the caller may see

@@ -112,10 +112,20 @@ Result<int> run_cost(Session& session, const Arguments& arguments) {
   return 0;
 }
 
+// Who sells, as the rows name it: as asked, else as the daemon's settings say.
+std::string issuer_of(const Arguments& arguments, const std::vector<BucketBill>& bills) {
+  if (arguments.has("issuer")) return arguments.text("issuer");
+  for (const BucketBill& each : bills) {
+    if (!each.bill.seller.empty()) return each.bill.seller;
+  }
+  return "loam";
+}
+
 Result<int> run_cost_export(Session& session, const Arguments& arguments) {
   LOAM_TRY(query, query_of(arguments, "day"));
+  LOAM_TRY(idle, billing::parse_idle_method(arguments.text("idle", "kept")));
   LOAM_TRY(found, bills_of(session, arguments, query, arguments.text("bucket", "day")));
-  const std::string issuer = arguments.text("issuer", "loam");
+  const std::string issuer = issuer_of(arguments, found.bills);
   LOAM_TRY(client, session.client());
   LOAM_TRY(list, client->commitments());
   // Of whom was asked for.
@@ -130,6 +140,7 @@ Result<int> run_cost_export(Session& session, const Arguments& arguments) {
   LOAM_TRY(besides, focus_adjustments(bills, list.commitments, issuer));
   rows.insert(rows.end(), std::make_move_iterator(besides.begin()),
               std::make_move_iterator(besides.end()));
+  LOAM_CHECK(split_idle(bills, idle, rows));
   LOAM_CHECK(add_focus_documents(bills, issuer, rows));
   const bool lines = session.json() || arguments.text("format") == "jsonl";
   std::string text = lines ? "" : billing::focus_csv_head();
@@ -182,14 +193,20 @@ std::vector<Command> spending_commands() {
       {"cost export",
        "Costs as FOCUS 1.4: CSV or JSON lines",
        "A row is what one task used under one price in a bucket of time; default: a day. Fees,\n"
-       "credits, taxes of invoices and credit notes are rows too.",
-       "loam cost export acme --from 2026-03-01 --to 2026-04-01 --output costs.csv",
+       "credits, taxes of invoices and credit notes are rows too. What was committed or reserved\n"
+       "and not used is a row of its own (kept), or goes to the tasks that ran in that bucket, by\n"
+       "what they used (weighted), or to each alike (even).",
+       "loam cost export acme --from 2026-03-01 --to 2026-04-01 --output costs.csv\n"
+       "loam cost export acme --from 2026-03-01 --idle weighted",
        {maybe_tenant},
-       {{"What", {all}},
+       {{"What",
+         {all,
+          {"--idle", "METHOD", "who bears what was paid for and not used; default: kept",
+           Kind::value, "kept weighted even"}}},
         when_options(),
         {"Output",
          {{"--format", "FORMAT", "default: csv", Kind::value, "csv jsonl"},
-          {"--issuer", "NAME", "who sells, as the rows name it; default: loam"},
+          {"--issuer", "NAME", "who sells; default: as loamd's settings say, else loam"},
           {"--output", "FILE", "write it there", Kind::value, "@path"}}}},
        run_cost_export},
   };

@@ -34,11 +34,8 @@ Result<Asked> asked_of(const Arguments& arguments) {
   if (cost.is_negative())
     return invalid("--cost: " + arguments.text("cost") + " is below zero", "give what it cost");
   asked.cost = cost;
-  const std::string method = arguments.text("idle", "kept");
-  for (const auto each :
-       {billing::IdleMethod::kept, billing::IdleMethod::weighted, billing::IdleMethod::even}) {
-    if (method == billing::name_of(each)) asked.method = each;
-  }
+  LOAM_TRY(method, billing::parse_idle_method(arguments.text("idle", "kept")));
+  asked.method = method;
   asked.by = arguments.text("by", "tenant");
   billing::CostQuery query;
   query.group_by = {asked.by};

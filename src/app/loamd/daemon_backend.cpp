@@ -142,7 +142,8 @@ Result<std::vector<api::AdjustmentRecord>> DaemonBackend::adjustments(TenantId t
   std::vector<api::AdjustmentRecord> records;
   for (store::AdjustmentRow& row : rows)
     records.push_back({row.from, row.to, row.commitment, row.lease, std::move(row.line),
-                       row.sequence, row.reservation, row.task, std::move(row.tags)});
+                       row.sequence, row.reservation, row.task, std::move(row.tags),
+                       std::move(row.region)});
   return records;
 }
 
