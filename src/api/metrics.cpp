@@ -72,7 +72,8 @@ void put_devices(Exposition& out, const Gauges& gauges, const std::map<DeviceId,
   const auto each = [&](const auto& value) {
     for (const auto& device : gauges.devices) out.sample(labels(device), value(device));
   };
-  out.family("loam_device_allocated_ratio", "gauge", "Share of the device promised to leases.");
+  out.family("loam_device_allocated_ratio", "gauge",
+             "Share of the device lent to leases; above 1 where it is oversubscribed.");
   each([](const auto& device) { return number(device.used); });
   out.family("loam_device_busy_ratio", "gauge",
              "Share of the device's time in use lately, measured.");
@@ -84,7 +85,7 @@ void put_devices(Exposition& out, const Gauges& gauges, const std::map<DeviceId,
     }
   }
   constexpr std::int64_t mebibyte = 1024 * 1024;
-  out.family("loam_device_memory_allocated_bytes", "gauge", "Device memory promised to leases.");
+  out.family("loam_device_memory_allocated_bytes", "gauge", "Device memory lent to leases.");
   each([](const auto& device) { return device.memory_used_mib * mebibyte; });
   out.family("loam_device_memory_bytes", "gauge", "Device memory.");
   each([](const auto& device) { return device.facts->memory.value * mebibyte; });

@@ -117,6 +117,8 @@ struct QuoteView {
   std::optional<std::string> suggested_ce;
   std::string suggestion;
   std::string takes;  // of CE left to earlier runs: how much and why, in words
+  // Of an oversubscribed device: what it gets at the least, in words; empty: all of its share.
+  std::string promise;
 };
 BOOST_DESCRIBE_STRUCT(QuoteView, (),
                       (tenant, device, device_type, devices, share, memory_mib, ce, billable_ce,
@@ -124,7 +126,7 @@ BOOST_DESCRIBE_STRUCT(QuoteView, (),
                        expected, best, worst, tax_percent, expected_with_tax, best_with_tax,
                        worst_with_tax, at_most, rule, expected_ms, limit_ms, starts_now, waits_for,
                        room_by, turns_at, purchase_model, tariff, service_class, isolation,
-                       suggested_ce, suggestion, takes))
+                       suggested_ce, suggestion, takes, promise))
 
 struct TaskView {
   std::string id;
@@ -146,7 +148,7 @@ struct TaskView {
   std::string device_type;
   std::string isolation;       // given: software, hardware, or advisory where no sandbox binds it
   std::string isolation_note;  // while it runs: why not better
-  double share = 0;            // promised
+  double share = 0;            // promised, unless `promise` says less
   std::optional<double> share_measured;  // of the device's time while it ran; absent until measured
   std::string ce;
   std::string billable_ce;
@@ -170,6 +172,8 @@ struct TaskView {
   std::string takes;                      // of CE left to earlier runs: how much and why, in words
   std::int64_t backups = 0;        // copies to be kept of the checkpoints that it goes on from
   std::int64_t backed_up_mib = 0;  // held in them now
+  // While it has an oversubscribed device: what it gets at the least, in words, of each.
+  std::string promise;
 };
 BOOST_DESCRIBE_STRUCT(TaskView, (),
                       (id, name, tenant, state, outcome, exit_code, reason, command, project,
@@ -177,7 +181,8 @@ BOOST_DESCRIBE_STRUCT(TaskView, (),
                        isolation, isolation_note, share, share_measured, ce, billable_ce,
                        memory_mib, submitted_at, started_at, finished_at, limit_ms, run_ms,
                        billed_ms, attempts, currency, cost, cost_with_tax, held, purchase_model,
-                       tariff, output, reservation, expires_at, takes, backups, backed_up_mib))
+                       tariff, output, reservation, expires_at, takes, backups, backed_up_mib,
+                       promise))
 
 struct LeaseSliceView {
   std::string device;  // node/index
@@ -193,7 +198,7 @@ struct LeaseView {
   std::string name;  // of the task
   std::string tenant;
   std::vector<LeaseSliceView> slices;
-  double share = 0;  // promised, of all slices together
+  double share = 0;  // of all slices together
   // Of the devices' time, added up, in the time asked for; absent where nobody measured it.
   std::optional<double> share_measured;
   std::string ce;
@@ -256,7 +261,9 @@ struct DeviceView {
   std::string note;
   std::int64_t memory_mib = 0;
   std::int64_t memory_used_mib = 0;
-  double used = 0;  // share promised to leases, 0–1
+  double used = 0;      // share lent to leases; above 1 where it is oversubscribed
+  double promised = 0;  // of that, what they get at the least, when all are busy: 0–1
+  std::int64_t memory_promised_mib = 0;  // likewise of memory_used_mib
   std::int64_t leases = 0;
   std::string ce;  // general
   std::string ce_train;
@@ -269,8 +276,8 @@ struct DeviceView {
 };
 BOOST_DESCRIBE_STRUCT(DeviceView, (),
                       (id, name, uuid, type, backend, driver_version, state, note, memory_mib,
-                       memory_used_mib, used, leases, ce, ce_train, ce_prefill, ce_decode,
-                       factors_source, link_group, numa_node))
+                       memory_used_mib, used, promised, memory_promised_mib, leases, ce, ce_train,
+                       ce_prefill, ce_decode, factors_source, link_group, numa_node))
 
 struct TenantRequest {
   std::string name;

@@ -7,6 +7,7 @@
 #include "billing/accounts.hpp"
 #include "billing/lease_rating.hpp"
 #include "engine/moves.hpp"
+#include "engine/oversubscription.hpp"
 
 namespace loam::api {
 namespace {
@@ -117,6 +118,7 @@ void put_live(const engine::State& state, Instant now, const Task& task, const T
     const Lease& lease = state.leases.at(id);
     now_held.isolation = word(lease.isolation);
     now_held.slices.insert(now_held.slices.end(), lease.slices.begin(), lease.slices.end());
+    view.promise = engine::promise_words(lease.slices.front());  // the others' are alike
     now_held.ce += lease.ce;
     now_held.billable_ce += lease.billable_ce;
     if (task.state == TaskState::stopping && lease.stopping != StopReason::none)
@@ -183,6 +185,7 @@ QuoteView view_of(const engine::Quote& quote, const std::string& tenant) {
   view.service_class = quote.service_class;
   view.isolation = word(quote.isolation);
   view.takes = quote.takes;
+  view.promise = quote.promise;
   return view;
 }
 
@@ -296,6 +299,8 @@ DeviceView view_of(const engine::State& state, const Device& device) {
   view.memory_mib = facts.memory.value;
   view.memory_used_mib = device.memory_used.value;
   view.used = fraction(device.used);
+  view.promised = fraction(device.promised());
+  view.memory_promised_mib = device.memory_promised().value;
   view.leases = device.leases;
   view.ce = to_text(facts.factors.general);
   view.ce_train = to_text(facts.factors.train);

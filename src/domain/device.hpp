@@ -66,17 +66,23 @@ struct Device {
   Instant seen_at;
   bool draining = false;  // takes no new leases
   // What active leases hold.
-  MilliDevice used;
+  MilliDevice used;  // may be more than the device, where it is oversubscribed
   Mebibytes memory_used;
   std::uint32_t leases = 0;
+  MilliDevice unpromised;  // of what is used, as in Slice
+  Mebibytes memory_unpromised;
 
   bool placeable() const { return health == DeviceHealth::healthy && !draining; }
-  MilliDevice free() const { return whole_device - used; }
-  Mebibytes memory_free() const { return facts->memory - memory_used; }
+  // Never more than the device.
+  MilliDevice promised() const { return used - unpromised; }
+  Mebibytes memory_promised() const { return memory_used - memory_unpromised; }
+  // What may still be promised.
+  MilliDevice free() const { return whole_device - promised(); }
+  Mebibytes memory_free() const { return facts->memory - memory_promised(); }
 };
 BOOST_DESCRIBE_STRUCT(Device, (),
-                      (id, node, index, facts, health, seen_at, draining, used, memory_used,
-                       leases))
+                      (id, node, index, facts, health, seen_at, draining, used, memory_used, leases,
+                       unpromised, memory_unpromised))
 
 struct Node {
   NodeId id;

@@ -123,7 +123,7 @@ BOOST_DESCRIBE_STRUCT(TaskAccepted, (), (task, tenant, spec, not_before))
 
 // The members of a gang follow one another, by rank, in one batch.
 struct LeaseGranted {
-  LOAM_EVENT("lease_granted", 2)
+  LOAM_EVENT("lease_granted", 3)
   LeaseId lease;
   TaskId task;
   Epoch epoch;
@@ -143,7 +143,7 @@ BOOST_DESCRIBE_STRUCT(LeaseGranted, (),
 // A start that the scheduler promises a waiting task. leaving: others were asked to leave the place
 // for it, so nobody else takes it.
 struct TaskPromised {
-  LOAM_EVENT("task_promised", 1)
+  LOAM_EVENT("task_promised", 2)
   TaskId task;
   Instant start;
   bool leaving = false;
@@ -336,14 +336,14 @@ BOOST_DESCRIBE_STRUCT(UseCovered, (), (tenant, hour, lines))
 
 // Capacity is locked for an interval to come, and what it may cost is set aside.
 struct ReservationMade {
-  LOAM_EVENT("reservation_made", 1)
+  LOAM_EVENT("reservation_made", 2)
   Reservation reservation;
 };
 BOOST_DESCRIBE_STRUCT(ReservationMade, (), (reservation))
 
 // It lies elsewhere from now on: what it had was lost, or is taken out of service.
 struct ReservationMoved {
-  LOAM_EVENT("reservation_moved", 1)
+  LOAM_EVENT("reservation_moved", 2)
   TenantId tenant;
   ReservationId reservation;
   std::vector<PromisedMember> members;

@@ -244,6 +244,25 @@ void lift_from_1(bj::object& event, const ReservationCharged*) {
   lift_lines(event, "lines", lift_lease);
 }
 
+// What was given was promised, all of it.
+void lift_slices(bj::object& of) {
+  lift_lines(of, "slices", [](bj::object& slice) {
+    for (const char* none : {"unpromised", "memory_unpromised"}) slice.emplace(none, 0);
+  });
+}
+void lift_members(bj::object& of) {
+  lift_lines(of, "members", lift_slices);
+}
+void lift_from_1(bj::object& event, const TaskPromised*) {
+  lift_members(event);
+}
+void lift_from_1(bj::object& event, const ReservationMade*) {
+  if (bj::object* reservation = object_in(event, "reservation")) lift_members(*reservation);
+}
+void lift_from_1(bj::object& event, const ReservationMoved*) {
+  lift_members(event);
+}
+
 // Tasks said nothing of what they made, and came back as they were.
 void lift_from_1(bj::object& event, const LeaseEnded*) {
   event.emplace("output", nullptr);
@@ -276,6 +295,9 @@ void lift_from_2(bj::object& event, const TaskAccepted*) {
   spec->emplace("role", "auxiliary");
   spec->emplace("group", "");
   lift_attribution(*spec);
+}
+void lift_from_2(bj::object& event, const LeaseGranted*) {
+  lift_slices(event);
 }
 void lift_from_2(bj::object& event, const UsageRated*) {
   if (bj::object* record = object_in(event, "record")) record->emplace("month_end", 0);
@@ -321,12 +343,13 @@ void lift_from_2(bj::object& event, const RateCardPublished*) {
 void lift_from_2(bj::object& event, const BudgetSet*) {
   if (bj::object* budget = object_in(event, "budget")) budget->erase("hard");
 }
-// Tasks waited for ever, and nobody was moved.
+// Tasks waited for ever, nobody was moved, and nothing was lent twice.
 void lift_from_2(bj::object& event, const SchedulingSet*) {
   bj::object* settings = object_in(event, "settings");
   if (settings == nullptr) return;
   settings->emplace("hold_expires", nullptr);
   settings->emplace("defrag", json::write(DefragSettings{}));
+  settings->emplace("oversubscription", json::write(Oversubscription{}));
 }
 // What an invoice rounded was booked nowhere.
 void lift_from_2(bj::object& event, const InvoiceIssued*) {

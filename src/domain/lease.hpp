@@ -16,10 +16,17 @@ struct Slice {
   DeviceId device;
   MilliDevice share;
   Mebibytes memory;
+  // Of these, what it has only while others leave it: above zero where it was oversubscribed.
+  MilliDevice unpromised{};
+  Mebibytes memory_unpromised{};
+
+  // What it gets at the least, when all are busy.
+  MilliDevice promised() const { return share - unpromised; }
+  Mebibytes memory_promised() const { return memory - memory_unpromised; }
 
   friend bool operator==(const Slice&, const Slice&) = default;
 };
-BOOST_DESCRIBE_STRUCT(Slice, (), (device, share, memory))
+BOOST_DESCRIBE_STRUCT(Slice, (), (device, share, memory, unpromised, memory_unpromised))
 
 struct Lease {
   LeaseId id;

@@ -14,10 +14,12 @@ struct PromisedSlice {
   MilliDevice share;
   Mebibytes memory;
   MilliCe ce;
+  MilliDevice unpromised{};  // as in Slice
+  Mebibytes memory_unpromised{};
 
   friend bool operator==(const PromisedSlice&, const PromisedSlice&) = default;
 };
-BOOST_DESCRIBE_STRUCT(PromisedSlice, (), (device, share, memory, ce))
+BOOST_DESCRIBE_STRUCT(PromisedSlice, (), (device, share, memory, ce, unpromised, memory_unpromised))
 
 // On one node.
 struct PromisedMember {

@@ -33,4 +33,13 @@ std::string to_text(const LateStep& step) {
   return text;
 }
 
+Result<std::int64_t> parse_factor(std::string_view text) {
+  // What is out of range is refused with the settings.
+  return parse_decimal(text, 3, 1000 * oversubscription_permille_max, "factor");
+}
+
+std::string factor_text(std::int64_t permille) {
+  return decimal_text(permille, 3);
+}
+
 }  // namespace loam

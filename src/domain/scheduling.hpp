@@ -95,6 +95,22 @@ struct DefragSettings {
 };
 BOOST_DESCRIBE_STRUCT(DefragSettings, (), (moves_per_hour, moves_at_once, lost_work_max))
 
+// How many times burstable leases may be lent what there is of a device: of each the part 1 ÷
+// factor is promised, and strict ones, whole devices and what is reserved are promised all they
+// have. What is promised of a device never comes to more than the device.
+struct Oversubscription {
+  std::int64_t ce_permille = 1000;      // of compute; 1000: nothing is lent twice
+  std::int64_t memory_permille = 1000;  // of memory that a driver lets go to the host
+
+  friend bool operator==(const Oversubscription&, const Oversubscription&) = default;
+};
+BOOST_DESCRIBE_STRUCT(Oversubscription, (), (ce_permille, memory_permille))
+
+inline constexpr std::int64_t oversubscription_permille_max = 8000;
+// "1.5" as 1500. Whether that is a factor which settings may have is not looked at.
+Result<std::int64_t> parse_factor(std::string_view text);
+std::string factor_text(std::int64_t permille);
+
 struct SchedulingSettings {
   std::vector<QueueSettings> queues{{}};  // the first one is where tasks go that name none
   std::vector<ServiceClass> classes{{}};
@@ -105,10 +121,12 @@ struct SchedulingSettings {
   // themselves. Nothing: for ever.
   std::optional<Duration> hold_expires{};
   DefragSettings defrag;
+  Oversubscription oversubscription;
 
   friend bool operator==(const SchedulingSettings&, const SchedulingSettings&) = default;
 };
 BOOST_DESCRIBE_STRUCT(SchedulingSettings, (),
-                      (queues, classes, weights, share_half_life, placement, hold_expires, defrag))
+                      (queues, classes, weights, share_half_life, placement, hold_expires, defrag,
+                       oversubscription))
 
 }  // namespace loam

@@ -209,7 +209,8 @@ class Carrier {
       granted.epoch = Epoch{task.epoch.value + 1};
       granted.rank = rank++;
       for (const schedule::Placement& slice : place.slices)
-        granted.slices.push_back({slice.device, slice.share, slice.memory});
+        granted.slices.push_back(
+            {slice.device, slice.share, slice.memory, slice.unpromised, slice.memory_unpromised});
       granted.isolation = isolation_of(state, place);
       granted.purchase_model = model;
       granted.cpu = place.hosts.front().cpu;

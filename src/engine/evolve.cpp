@@ -52,9 +52,11 @@ void hold_capacity(State& state, const Lease& lease, int sign) {
     Device& device = state.devices.at(slice.device.value - 1);
     device.used += slice.share * sign;
     device.memory_used += slice.memory * sign;
+    device.unpromised += slice.unpromised * sign;
+    device.memory_unpromised += slice.memory_unpromised * sign;
     device.leases += static_cast<std::uint32_t>(sign);
-    LOAM_ASSERT(device.used.value >= 0 && device.used <= whole_device);
-    LOAM_ASSERT(device.memory_used.value >= 0 && device.memory_used <= device.facts->memory);
+    LOAM_ASSERT(device.used.value >= 0 && device.promised() <= whole_device);
+    LOAM_ASSERT(device.memory_used.value >= 0 && device.memory_promised() <= device.facts->memory);
     if (device.leases == 0) state.lost_in_use.erase(device.id);
     tenant.memory_used += slice.memory * sign;
     if (sign > 0) {
@@ -226,6 +228,7 @@ void apply(State& state, const Record&, const NodeMarked& event) {
 
 void apply(State& state, const Record& record, const SchedulingSet& event) {
   const std::vector<QueueSettings> before = state.settings.queues;
+  const bool lent_otherwise = state.settings.oversubscription != event.settings.oversubscription;
   apply_settings(state, event.settings);
   const auto moved = [&](const QueueSettings& queue) {
     return std::any_of(before.begin(), before.end(), [&](const QueueSettings& old) {
@@ -233,10 +236,11 @@ void apply(State& state, const Record& record, const SchedulingSet& event) {
     });
   };
   const auto& queues = state.settings.queues;
-  if (std::any_of(queues.begin(), queues.end(), moved)) {
+  if (lent_otherwise || std::any_of(queues.begin(), queues.end(), moved)) {
     for (const auto& [id, task] : state.tasks) {
       const QueueSettings* queue = queue_of(state, *task.spec);
-      if (task.state == TaskState::waiting && queue != nullptr && moved(*queue))
+      const bool asks_otherwise = lent_otherwise && task.spec->request.mode == ShareMode::burstable;
+      if (task.state == TaskState::waiting && queue != nullptr && (asks_otherwise || moved(*queue)))
         settle_anew(state, task, record.at);
     }
   }

@@ -6,6 +6,7 @@
 #include "base/assert.hpp"
 #include "billing/quotes.hpp"
 #include "engine/decide.hpp"
+#include "engine/oversubscription.hpp"
 #include "engine/reservations.hpp"
 #include "engine/scheduling.hpp"
 #include "engine/start_times.hpp"
@@ -390,6 +391,8 @@ QuoteAnswer quote(const State& state, Instant now, TenantId tenant_id, const Tas
   quote.devices = slices;
   quote.share = slice.share;
   quote.memory = slice.memory;
+  quote.promise = promise_words(
+      {slice.device, slice.share, slice.memory, slice.unpromised, slice.memory_unpromised});
   quote.ce = all.ce;
   quote.billable_ce = of_member * spec.gang;
   quote.ce_per_gibibyte = card.ce_per_gibibyte;

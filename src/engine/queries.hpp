@@ -46,14 +46,15 @@ struct Quote {
   Tariff tariff = Tariff::flat;
   std::string service_class;
   Isolation isolation = Isolation::software;
-  std::string takes;  // where earlier runs say how much compute: how much and why, in words
+  std::string takes;    // where earlier runs say how much compute: how much and why, in words
+  std::string promise;  // of an oversubscribed device: what it gets at the least, in words
 };
 BOOST_DESCRIBE_STRUCT(Quote, (),
                       (device, device_type, devices, share, memory, ce, billable_ce,
                        ce_per_gibibyte, unit_price, per_task, discount, per_hour, expected, best,
                        worst, tax_parts_per_million, at_most, rule, expected_time, limit,
                        starts_now, waits_for, room_by, turns_at, purchase_model, tariff,
-                       service_class, isolation, takes))
+                       service_class, isolation, takes, promise))
 
 struct QuoteAnswer {
   std::optional<Quote> quote;

@@ -6,6 +6,7 @@
 
 #include "base/assert.hpp"
 #include "engine/moves.hpp"
+#include "engine/oversubscription.hpp"
 #include "engine/reservations.hpp"
 
 namespace loam::engine {
@@ -321,6 +322,7 @@ std::optional<Reject> validate(const SchedulingSettings& settings) {
   }
   if (const auto policy = schedule::parse_placement_policy(settings.placement); !policy)
     return bad(policy.error().message, policy.error().next_step);
+  if (auto reject = validate(settings.oversubscription)) return reject;
   return validate(settings.defrag);
 }
 
@@ -343,13 +345,15 @@ std::optional<Reject> validate_queue(const State& state, const TaskSpec& spec) {
 
 namespace {
 
-// Another policy is another index of what is free.
-void use_placement(State& state, const std::string& name) {
-  const auto policy = schedule::parse_placement_policy(name);
+// Another policy is another index of what is free, and so are other factors.
+void use_placement(State& state, const SchedulingSettings& settings) {
+  const auto policy = schedule::parse_placement_policy(settings.placement);
   LOAM_ASSERT(policy.ok());
   schedule::PoolOptions options = state.pool.options();
-  if (options.placement.policy == *policy) return;
+  if (options.placement.policy == *policy && options.oversubscription == settings.oversubscription)
+    return;
   options.placement.policy = *policy;
+  options.oversubscription = settings.oversubscription;
   state.pool = schedule::Pool(options);
   for (const Node& node : state.nodes) state.pool.refresh(figures_of(node));
   for (const Device& device : state.devices) refresh_pool(state, device);
@@ -372,7 +376,7 @@ void apply_settings(State& state, const SchedulingSettings& settings) {
     state.scheduler.set_queue(number, std::move(spec));
   }
   count_sharing(state);
-  use_placement(state, settings.placement);
+  use_placement(state, settings);
   state.scheduler.set_defrag(rules_of(settings.defrag));
   state.scheduler.shares().set_half_life(settings.share_half_life);
   const auto weigh = [&](const ShareWeight& weight, double value) {
@@ -563,7 +567,8 @@ schedule::Place place_of(const State&, const std::vector<PromisedMember>& member
   for (const PromisedMember& member : members) {
     schedule::UnitPlacement unit;
     for (const PromisedSlice& slice : member.slices)
-      unit.slices.push_back({slice.device, slice.share, slice.memory, slice.ce, member.node});
+      unit.slices.push_back({slice.device, slice.share, slice.memory, slice.ce, member.node,
+                             slice.unpromised, slice.memory_unpromised});
     unit.hosts = {{member.node, member.cpu, member.host_memory}};
     place.push_back(std::move(unit));
   }
@@ -575,7 +580,8 @@ std::vector<PromisedMember> members_of(const schedule::Place& place) {
   for (const schedule::UnitPlacement& unit : place) {
     PromisedMember& member = members.emplace_back();
     for (const schedule::Placement& slice : unit.slices)
-      member.slices.push_back({slice.device, slice.share, slice.memory, slice.ce});
+      member.slices.push_back({slice.device, slice.share, slice.memory, slice.ce, slice.unpromised,
+                               slice.memory_unpromised});
     member.node = unit.hosts.front().node;
     member.cpu = unit.hosts.front().cpu;
     member.host_memory = unit.hosts.front().memory;

@@ -104,6 +104,12 @@ Decision decide_on(const State& state, Instant now, const ReportShortfall& asked
   // Spot is what is left over: it is promised to nobody.
   if (lease->purchase_model == PurchaseModel::spot) return draft.done();
   const auto slice = static_cast<std::size_t>(asked.slice);
+  // Of an oversubscribed device less is promised than lent.
+  const Slice& held = lease->slices[slice];
+  BasisPoints promised = asked.promised;
+  if (held.unpromised.value > 0)
+    promised = std::min(promised, BasisPoints{held.promised().value * whole.value / 1000});
+  if (asked.delivered >= promised) return draft.done();
   Instant from = std::max(asked.from, lease->started_at);
   if (slice < lease->credited_until.size()) from = std::max(from, lease->credited_until[slice]);
   const Instant to = std::min(asked.to, now);
@@ -119,14 +125,13 @@ Decision decide_on(const State& state, Instant now, const ReportShortfall& asked
   // The interval's part of the price × (promised − delivered) / promised, rounded once.
   const Int128 run_ms = (priced_to - lease->started_at).ms;
   const Money credit = price.times_ratio(
-      static_cast<Int128>((to - from).ms) * (asked.promised.value - asked.delivered.value),
-      run_ms * static_cast<Int128>(lease->slices.size()) * asked.promised.value,
-      Rounding::half_even);
+      static_cast<Int128>((to - from).ms) * (promised.value - asked.delivered.value),
+      run_ms * static_cast<Int128>(lease->slices.size()) * promised.value, Rounding::half_even);
   if (credit.is_zero()) return draft.done();
   const AdjustmentLine line = credit_line(state, *lease, task, credit, from);
   const Money tax = billing::tax_on(state.card(line.card).terms(), credit);
   draft.add(ShortfallCredited{lease->tenant, lease->task, lease->id, asked.slice, from, to,
-                              asked.promised, asked.delivered, line});
+                              promised, asked.delivered, line});
   draft.add(TransactionPosted{billing::refund(TransactionId{draft.next().transaction++},
                                               lease->tenant, lease->task, credit, tax)});
   return draft.done();

@@ -70,6 +70,10 @@ DemandAnswer demand_of(const State& state, const TaskSpec& spec) {
   answer.demand.region = request.region;
   answer.demand.labels = request.labels;
   if (request.isolation != Isolation::any) answer.demand.labels.emplace_back(sandboxed_label);
+  // What is reserved is paid for whether it is used or not: all of it is promised.
+  answer.demand.oversubscribable = state.settings.oversubscription != Oversubscription{} &&
+                                   request.mode == ShareMode::burstable &&
+                                   spec.purchase_model != PurchaseModel::reservation;
   if (auto reject = keep_to_queue(state, spec, answer.demand)) {
     answer.reject = std::move(reject);
     return answer;
@@ -122,7 +126,13 @@ schedule::UnitPlacement place_of(const State& state, const Lease& lease) {
   NodeId node;
   for (const Slice& slice : lease.slices) {
     node = state.device(slice.device).node;
-    place.slices.push_back({slice.device, slice.share, slice.memory, {}, node});
+    place.slices.push_back({slice.device,
+                            slice.share,
+                            slice.memory,
+                            {},
+                            node,
+                            slice.unpromised,
+                            slice.memory_unpromised});
   }
   place.hosts = {{node, lease.cpu, lease.host_memory}};
   return place;
@@ -292,10 +302,11 @@ std::int64_t members_on(const State& state, const Node& node, const schedule::De
     const Device& device = state.device(id);
     if (device.health != DeviceHealth::healthy) continue;
     if (!schedule::admits(demand, device.facts->type)) continue;
-    const schedule::Placement needs = schedule::needs_on(demand, *device.facts);
-    const std::int64_t places =
-        std::min(whole_device.value / std::max<std::int64_t>(1, needs.share.value),
-                 device.facts->memory.value / std::max<std::int64_t>(1, needs.memory.value));
+    const schedule::Placement needs = schedule::needs_on(
+        demand, *device.facts, schedule::lent_of(state.settings.oversubscription, *device.facts));
+    const std::int64_t places = std::min(
+        whole_device.value / std::max<std::int64_t>(1, needs.promised().value),
+        device.facts->memory.value / std::max<std::int64_t>(1, needs.memory_promised().value));
     if (places == 0) continue;
     auto& [devices, all] = kinds[device.facts->type];
     ++devices;

@@ -63,14 +63,15 @@ enum {
 };
 
 /* loam_device_limits.flags */
-#define LOAM_LIMIT_CLEAR 1u      /* memory is cleared before the task sees it */
-#define LOAM_LIMIT_CONCURRENT 2u /* leases may have work in flight at the same time */
-#define LOAM_LIMIT_END_HUNG 4u   /* a lease whose work does not end is to be ended */
-#define LOAM_LIMIT_LENDS 8u      /* memory that it does not use may be lent to others */
-#define LOAM_LIMIT_BORROWS 16u   /* it may use others' memory, and gives it back when called */
-#define LOAM_LIMIT_SPILLS 32u    /* its memory may go to the host while it has no turn */
-#define LOAM_LIMIT_PARK_IDLE 64u /* while it idles for long, its memory that may spill does */
-#define LOAM_LIMIT_END_IDLE 128u /* a lease that idles for long is to be ended */
+#define LOAM_LIMIT_CLEAR 1u          /* memory is cleared before the task sees it */
+#define LOAM_LIMIT_CONCURRENT 2u     /* leases may have work in flight at the same time */
+#define LOAM_LIMIT_END_HUNG 4u       /* a lease whose work does not end is to be ended */
+#define LOAM_LIMIT_LENDS 8u          /* memory that it does not use may be lent to others */
+#define LOAM_LIMIT_BORROWS 16u       /* it may use others' memory, and gives it back when called */
+#define LOAM_LIMIT_SPILLS 32u        /* its memory may go to the host while it has no turn */
+#define LOAM_LIMIT_PARK_IDLE 64u     /* while it idles for long, its memory that may spill does */
+#define LOAM_LIMIT_END_IDLE 128u     /* a lease that idles for long is to be ended */
+#define LOAM_LIMIT_LEAVES_FIRST 256u /* its memory goes to the host before others' does */
 
 /* ---- limits: written by daemon and keeper only, mapped read-only by the guest ------------- */
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "domain/scheduling.hpp"
 #include "domain/task.hpp"
 
 namespace loam::schedule {
@@ -29,24 +30,32 @@ struct Demand {
   std::string region;               // empty: any
   std::vector<std::string> labels;  // the node bears all of these
   bool exclusive = false;           // no neighbours on the devices taken
+  bool oversubscribable = false;    // a part of it need not be promised: see Oversubscription
 
   friend bool operator==(const Demand&, const Demand&) = default;
 };
 BOOST_DESCRIBE_STRUCT(Demand, (),
                       (ce, share, memory, device, device_type, work_class, devices, cpu,
-                       host_memory, device_types, region, labels, exclusive))
+                       host_memory, device_types, region, labels, exclusive, oversubscribable))
 
-// Where one slice goes and what it takes.
+// Where one slice goes and what it gets.
 struct Placement {
   DeviceId device;
   MilliDevice share;
   Mebibytes memory;
   MilliCe ce;  // bought: what was asked, or the share's worth
   NodeId node;
+  MilliDevice unpromised{};  // as in Slice
+  Mebibytes memory_unpromised{};
+
+  // What it takes of the device's room.
+  MilliDevice promised() const { return share - unpromised; }
+  Mebibytes memory_promised() const { return memory - memory_unpromised; }
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };
-BOOST_DESCRIBE_STRUCT(Placement, (), (device, share, memory, ce, node))
+BOOST_DESCRIBE_STRUCT(Placement, (),
+                      (device, share, memory, ce, node, unpromised, memory_unpromised))
 
 // What a logical unit takes of one host besides devices.
 struct HostShare {
@@ -68,9 +77,14 @@ struct UnitPlacement {
 };
 BOOST_DESCRIBE_STRUCT(UnitPlacement, (), (slices, hosts, exclusive))
 
-// What `demand` takes of a device of this kind when it is empty; may be more than it has.
-// Requires that ce or share is set.
-Placement needs_on(const Demand& demand, const DeviceFacts& facts);
+// What `demand` gets of a device of this kind when it is empty, and what of that is promised where
+// devices are lent so many times; may be more than the device has. Requires that ce or share is
+// set.
+Placement needs_on(const Demand& demand, const DeviceFacts& facts,
+                   const Oversubscription& lent = {});
+
+// The factors for devices of these facts: memory is lent once where the driver keeps it in place.
+Oversubscription lent_of(const Oversubscription& pool, const DeviceFacts& facts);
 
 // Whether devices of `type` may serve the demand.
 bool admits(const Demand& demand, const std::string& type);

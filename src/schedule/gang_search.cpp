@@ -405,8 +405,7 @@ bool GangSearch::place_here(std::vector<Node>& nodes, std::size_t depth, std::si
     for (const std::size_t i : way) {
       DeviceSlot& slot = node.slots[i];
       const KindNeed& want = in_.need(shape, slot.kind);
-      place.slices.push_back({DeviceId{node.devices[i]}, MilliDevice{want.milli},
-                              Mebibytes{want.mib}, MilliCe{want.ce}, NodeId{node.id}});
+      place.slices.push_back(slice_of(want, DeviceId{node.devices[i]}, NodeId{node.id}));
       slot.free_milli = demand.exclusive ? 0 : slot.free_milli - want.milli;
       slot.free_mib = demand.exclusive ? 0 : slot.free_mib - want.mib;
     }

@@ -19,8 +19,8 @@ std::int64_t share_on(const Leavers& leavers, std::uint64_t device, std::int64_t
   for (const Resident* resident : leavers) {
     for (const Placement& slice : resident->place.slices) {
       if (slice.device.value != device) continue;
-      milli += slice.share.value;
-      mib += slice.memory.value;
+      milli += slice.promised().value;
+      mib += slice.memory_promised().value;
     }
   }
   return milli;

@@ -8,8 +8,10 @@
 namespace loam::schedule {
 
 Pool::Inside::Inside(PoolOptions given) : options(given) {
-  LOAM_ASSERT(options.ce_percent > 0 && options.ce_percent <= 10'000);
-  LOAM_ASSERT(options.memory_percent > 0 && options.memory_percent <= 10'000);
+  const Oversubscription& lent = options.oversubscription;
+  LOAM_ASSERT(lent.ce_permille >= 1000 && lent.ce_permille <= oversubscription_permille_max);
+  LOAM_ASSERT(lent.memory_permille >= 1000 &&
+              lent.memory_permille <= oversubscription_permille_max);
   const PolicyOptions& placement = options.placement;
   coarse = placement.quantisation == Quantisation::published ||
            (placement.quantisation == Quantisation::automatic &&
@@ -25,14 +27,15 @@ Pool::~Pool() = default;
 
 KindIndex Pool::Inside::kind_of(const std::shared_ptr<const DeviceFacts>& facts) {
   const CeFactors& f = facts->factors;
+  const Oversubscription lent = lent_of(options.oversubscription, *facts);
   const auto [at, fresh] =
       kinds_by_key.try_emplace({facts->type,
                                 facts->memory.value,
-                                {f.general.value, f.train.value, f.prefill.value, f.decode.value}},
+                                {f.general.value, f.train.value, f.prefill.value, f.decode.value},
+                                lent.memory_permille},
                                static_cast<KindIndex>(kinds.size()));
   if (fresh) {
-    kinds.push_back({*facts, 1000 * options.ce_percent / 100,
-                     facts->memory.value * options.memory_percent / 100});
+    kinds.push_back({*facts, whole_device.value, facts->memory.value, lent});
     scorer_is_stale = true;
   }
   return at->second;
@@ -168,8 +171,8 @@ void Pool::refresh(const Device& device, bool locked) {
   }
   entry.known = true;
   entry.node = node_id;
-  entry.used_milli = device.used.value;
-  entry.used_mib = device.memory_used.value;
+  entry.used_milli = device.promised().value;
+  entry.used_mib = device.memory_promised().value;
   entry.healthy = healthy;
   entry.placeable = device.placeable();
   entry.locked = locked;
@@ -191,8 +194,8 @@ void Pool::Inside::book(const UnitPlacement& place, std::int64_t sign) {
     DeviceEntry& entry = device(slice.device.value);
     LOAM_ASSERT(entry.known);
     touch(entry.node);
-    entry.used_milli += sign * slice.share.value;
-    entry.used_mib += sign * slice.memory.value;
+    entry.used_milli += sign * slice.promised().value;
+    entry.used_mib += sign * slice.memory_promised().value;
     const DeviceKind& kind = kinds[entry.kind];
     LOAM_ASSERT(entry.used_milli >= 0 && entry.used_mib >= 0);
     LOAM_ASSERT(sign < 0 || (!entry.locked && entry.used_milli <= kind.milli_max &&
@@ -257,7 +260,7 @@ std::vector<Pool::Fit> Pool::fits_when_empty(const Demand& demand) const {
     if (!need.possible && !several) return;
     seen[kind] = 1;
     Fit fit;
-    fit.needs = needs_on(demand, in.kinds[kind].facts);
+    fit.needs = needs_on(demand, in.kinds[kind].facts, in.kinds[kind].lent);
     fit.needs.device = demand.device;
     fit.facts = &in.kinds[kind].facts;
     fits.push_back(fit);
@@ -272,7 +275,8 @@ std::vector<Pool::Fit> Pool::fits_when_empty(const Demand& demand) const {
     named.device_types.clear();
     if (!entry.known || !entry.healthy || !need_of(named, in.kinds[entry.kind]).possible)
       return fits;
-    Fit fit{needs_on(named, in.kinds[entry.kind].facts), &in.kinds[entry.kind].facts};
+    const DeviceKind& kind = in.kinds[entry.kind];
+    Fit fit{needs_on(named, kind.facts, kind.lent), &kind.facts};
     fit.needs.device = demand.device;
     fits.push_back(fit);
     return fits;

@@ -47,10 +47,8 @@ enum class MixSource {
 struct PoolOptions {
   PolicyOptions placement;
   MixSource mix = MixSource::online;
-  // How much of a device may be lent, in percent of what it has. One slice never takes more than
-  // the device itself.
-  std::int64_t ce_percent = 100;
-  std::int64_t memory_percent = 100;
+  // One slice never gets more than the device itself.
+  Oversubscription oversubscription{};
   // States scored in one decision; what is beyond is scored only where nothing else fits. 0: no
   // bound, and then the answer depends on the figures of the pool alone. A bound keeps the longest
   // decision short on big pools.

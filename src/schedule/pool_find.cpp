@@ -404,8 +404,7 @@ std::optional<UnitPlacement> Pool::Inside::place_on(Shape& shape, std::uint64_t 
   place.exclusive = demand.exclusive;
   for (const std::uint32_t i : chosen) {
     const KindNeed& want = need(shape, bare[i].kind);
-    place.slices.push_back({DeviceId{slots[i].device}, MilliDevice{want.milli}, Mebibytes{want.mib},
-                            MilliCe{want.ce}, NodeId{node_id}});
+    place.slices.push_back(slice_of(want, DeviceId{slots[i].device}, NodeId{node_id}));
   }
   std::sort(place.slices.begin(), place.slices.end(),
             [](const Placement& a, const Placement& b) { return a.device < b.device; });

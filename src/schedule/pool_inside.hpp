@@ -17,7 +17,7 @@ struct DeviceEntry {
   std::shared_ptr<const DeviceFacts> facts;
   KindIndex kind = 0;
   std::uint64_t node = 0;
-  std::int64_t used_milli = 0;
+  std::int64_t used_milli = 0;  // promised to leases
   std::int64_t used_mib = 0;
   bool known = false;
   bool healthy = false;
@@ -165,7 +165,8 @@ struct Pool::Inside {
 
   PoolOptions options;
   std::vector<DeviceKind> kinds;
-  std::map<std::tuple<std::string, std::int64_t, std::array<std::int64_t, 4>>, KindIndex>
+  std::map<std::tuple<std::string, std::int64_t, std::array<std::int64_t, 4>, std::int64_t>,
+           KindIndex>
       kinds_by_key;
   std::vector<Site> sites;
   std::map<Site, std::uint32_t> sites_by_key;

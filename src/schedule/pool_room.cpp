@@ -97,8 +97,8 @@ bool PoolRoom::holds(const Place& place) const {
   std::map<NodeId, Change> wanted_of_hosts;
   for (const UnitPlacement& unit : place) {
     for (const Placement& slice : unit.slices) {
-      wanted[slice.device].first += slice.share.value;
-      wanted[slice.device].second += slice.memory.value;
+      wanted[slice.device].first += slice.promised().value;
+      wanted[slice.device].second += slice.memory_promised().value;
     }
     for (const HostShare& host : unit.hosts) {
       wanted_of_hosts[host.node].first += host.cpu.value;
@@ -127,8 +127,8 @@ void PoolRoom::book(const Place& place, std::int64_t sign) {
   for (const UnitPlacement& unit : place) {
     for (const Placement& slice : unit.slices) {
       Change& change = changes_[slice.device];
-      change.first -= sign * slice.share.value;
-      change.second -= sign * slice.memory.value;
+      change.first -= sign * slice.promised().value;
+      change.second -= sign * slice.memory_promised().value;
     }
     for (const HostShare& host : unit.hosts) {
       Change& change = host_changes_[host.node];

@@ -15,7 +15,7 @@ auto key_of(const Ask& ask) {
   return std::make_tuple(ask.count, d.ce, d.share, d.memory, d.device,
                          std::string_view(d.device_type), d.work_class, d.devices, d.cpu,
                          d.host_memory, std::cref(d.device_types), std::string_view(d.region),
-                         std::cref(d.labels), d.exclusive);
+                         std::cref(d.labels), d.exclusive, d.oversubscribable);
 }
 
 }  // namespace

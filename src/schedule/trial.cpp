@@ -67,8 +67,8 @@ void Trial::book(const UnitPlacement& place, std::int64_t sign) {
   for (const Placement& slice : place.slices) {
     const DeviceEntry& known = pool_.inside_->devices[slice.device.value - 1];
     DeviceEntry& entry = touch(NodeId{known.node}).devices.at(slice.device.value);
-    entry.used_milli += sign * slice.share.value;
-    entry.used_mib += sign * slice.memory.value;
+    entry.used_milli += sign * slice.promised().value;
+    entry.used_mib += sign * slice.memory_promised().value;
     if (place.exclusive) entry.locked = sign > 0;
   }
   for (const HostShare& host : place.hosts) {

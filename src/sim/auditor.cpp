@@ -213,10 +213,13 @@ void Auditor::take_devices(const TaskBook& book, const LeaseGranted& event, Tena
     device.leases.insert(event.lease);
     tenant.memory_used += slice.memory;
     tenant.devices_used += slice.share;
-    if (device.used > whole_device || device.memory_used > device.facts.memory) {
-      fail(1, device.name + " is full: " + to_text(device.used) + " and " +
-                  to_text(device.memory_used) + " are given away");
+    device.promised.share += slice.promised();
+    device.promised.memory += slice.memory_promised();
+    if (device.promised.share > whole_device || device.promised.memory > device.facts.memory) {
+      fail(1, device.name + " is full: " + to_text(device.promised.share) + " and " +
+                  to_text(device.promised.memory) + " are given away");
     }
+    check_lent(book, event, slice, device);
     if (!device.healthy || device.draining || marked_.count(device.node) != 0)
       fail(1, device.name + " takes no leases, and got one");
     if (!book.moved && !admits(book.spec, device))
@@ -348,6 +351,8 @@ void Auditor::on(const Record& record, const LeaseEnded& event) {
     DeviceBook& device = devices_.at(slice.device.value - 1);
     device.used -= slice.share;
     device.memory_used -= slice.memory;
+    device.promised.share -= slice.promised();
+    device.promised.memory -= slice.memory_promised();
     device.leases.erase(event.lease);
     tenant.memory_used -= slice.memory;
     tenant.devices_used -= slice.share;
@@ -463,7 +468,8 @@ void Auditor::compare(const Seen& seen) {
   for (const Device& theirs : seen.devices) {
     const DeviceBook& mine = devices_.at(theirs.id.value - 1);
     if (mine.used != theirs.used || mine.memory_used != theirs.memory_used ||
-        mine.leases.size() != theirs.leases) {
+        mine.promised.share != theirs.promised() ||
+        mine.promised.memory != theirs.memory_promised() || mine.leases.size() != theirs.leases) {
       fail(1, mine.name + " is used otherwise in the engine's books: " + to_text(theirs.used) +
                   " and " + to_text(theirs.memory_used) + " by " + std::to_string(theirs.leases) +
                   " leases, not " + to_text(mine.used) + " and " + to_text(mine.memory_used) +

@@ -2,7 +2,8 @@
 // whatever happens. It shares only the nouns with the engine: it prices, adds and counts by code
 // of its own. The rules, numbered as the documents number them:
 //
-//    1  on every device the slices fit; a whole device is alone
+//    1  on every device what is promised fits, and all that strict leases and whole devices have is
+//       promised; of others, what is lent stays within the factor; a whole device is alone
 //    2  a gang starts whole or not at all
 //    3  an accepted task is in one state and ends once
 //    4  one live attempt per task; an old epoch changes nothing
@@ -164,6 +165,7 @@ class Auditor {
     std::string name;
     MilliDevice used;
     Mebibytes memory_used;
+    Load promised;  // of that, what its leases get when all are busy
     std::set<LeaseId> leases;
     bool healthy = true;
     bool draining = false;
@@ -183,6 +185,12 @@ class Auditor {
   };
 
   void fail(int rule, const std::string& what);
+  // Rounded up.
+  static std::int64_t divided(std::int64_t amount, std::int64_t permille);
+  Oversubscription lent_to(const TaskSpec& spec, std::int64_t share,
+                           const DeviceBook& device) const;
+  void check_lent(const TaskBook& book, const LeaseGranted& lease, const Slice& slice,
+                  const DeviceBook& device);
   TaskBook* task(TaskId id, int rule);
   LeaseBook* lease(LeaseId id, int rule);
 
@@ -339,7 +347,8 @@ class Auditor {
   std::map<TransactionId, Money> payments_;  // into wallets, or out of them; what was not reversed
   std::map<Currency, Instant> spot_moved_at_;
   SchedulingSettings settings_;
-  std::set<NodeId> marked_;                        // nodes that get no leases
+  Oversubscription lent_;    // the largest factors so far: a promise keeps those it was made by
+  std::set<NodeId> marked_;  // nodes that get no leases
   std::vector<std::pair<Instant, TaskId>> moves_;  // within an hour
   std::set<TaskId> begun_;          // others make room for them, and they are promised a start next
   std::set<TaskId> victims_;        // asked to leave since the last record that was no such request

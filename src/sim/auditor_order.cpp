@@ -65,6 +65,9 @@ void Auditor::check_cohort(const Quota& of) {
 
 void Auditor::on(const Record&, const SchedulingSet& event) {
   settings_ = event.settings;
+  const Oversubscription& lent = event.settings.oversubscription;
+  lent_.ce_permille = std::max(lent_.ce_permille, lent.ce_permille);
+  lent_.memory_permille = std::max(lent_.memory_permille, lent.memory_permille);
   for (auto& [id, book] : tasks_) {
     book.moved = true;
     book.planned_before = book.planned_before || book.promise.has_value();
@@ -324,16 +327,19 @@ std::int64_t Auditor::slices_on(const DeviceBook& device, const TaskSpec& spec,
     if (at && (lease.ends_by <= *at || lease.reservation.valid())) continue;  // see below
     for (const Slice& slice : lease.slices) {
       if (devices_.at(slice.device.value - 1).name != device.name) continue;
-      free -= slice.share.value;
-      mib_free -= slice.memory.value;
+      free -= slice.promised().value;
+      mib_free -= slice.memory_promised().value;
     }
   }
   // What is reserved then, whether it is used or not.
   const Load reserved = at ? locked_on(device, *at) : reserved_on(device);
   free -= reserved.share.value;
   mib_free -= reserved.memory.value;
-  if (free < share || mib_free < mib) return 0;
-  return std::min(free / share, mib_free / mib);
+  if (share > 1000 || mib > device.facts.memory.value) return 0;
+  const Oversubscription lent = lent_to(spec, share, device);
+  const std::int64_t least = divided(share, lent.ce_permille);
+  const std::int64_t least_mib = divided(mib, lent.memory_permille);
+  return std::min(free / least, mib_free / least_mib);
 }
 
 // A member's slices are on devices of one type and one node, each on another: k devices with room

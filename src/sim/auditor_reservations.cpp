@@ -84,8 +84,8 @@ Auditor::Load Auditor::others_on(const DeviceBook& device, Instant at, bool spot
     if (spot_leaves && is_spot(book.purchase_model)) continue;
     for (const Slice& slice : book.slices) {
       if (devices_.at(slice.device.value - 1).name != device.name) continue;
-      load.share += slice.share;
-      load.memory += slice.memory;
+      load.share += slice.promised();
+      load.memory += slice.memory_promised();
     }
   }
   return load;

@@ -100,6 +100,9 @@ struct SetPlacement {
 struct SetDefrag {
   DefragSettings defrag;
 };
+struct SetOversubscription {
+  Oversubscription lent;
+};
 struct SetHoldExpires {
   std::optional<Duration> after;  // nothing: never
 };
@@ -187,12 +190,12 @@ struct Block {
   std::size_t line_last = 0;
 };
 
-using Step =
-    std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeBudget,
-                 AnswerBudgetStep, CreditStep, CommitStep, ReserveStep, ShortfallStep, MakeTenant,
-                 SetQueue, SetClass, SetWeight, SetPlacement, SetHoldExpires, SetDefrag, Submit,
-                 AskOfTask, Drain, Pay, Reverse, CancelStep, InvoiceNow, Report, FaultDaemon,
-                 FaultJournal, FaultClock, FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
+using Step = std::variant<std::monostate, SetClock, DefineDevice, AddNode, SetRate, MakeBudget,
+                          AnswerBudgetStep, CreditStep, CommitStep, ReserveStep, ShortfallStep,
+                          MakeTenant, SetQueue, SetClass, SetWeight, SetPlacement, SetHoldExpires,
+                          SetDefrag, SetOversubscription, Submit, AskOfTask, Drain, Pay, Reverse,
+                          CancelStep, InvoiceNow, Report, FaultDaemon, FaultJournal, FaultClock,
+                          FaultDevice, TakeSnapshot, Expect, Quiet, Block>;
 
 struct Statement {
   Line line;

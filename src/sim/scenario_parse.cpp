@@ -479,6 +479,7 @@ constexpr std::array verbs{
     Verb{"placement", read_placement, true, "placement best_fit"},
     Verb{"hold_expires", read_hold_expires, true, "hold_expires 2h|never"},
     Verb{"defrag", read_defrag, true, "defrag moves=4 [at_once=2] [lost=10m]"},
+    Verb{"oversubscribe", read_oversubscribe, true, "oversubscribe [ce=1.5] [memory=1.2]"},
     Verb{"weight", read_weight, true, "weight TENANT[/PROJECT] 3"},
     Verb{
         "submit", read_submit, true,

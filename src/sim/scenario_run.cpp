@@ -267,6 +267,11 @@ class Runner {
     return settle("defrag", [&](SchedulingSettings& settings) { settings.defrag = step.defrag; });
   }
 
+  Result<void> on(const SetOversubscription& step) {
+    return settle("oversubscribe",
+                  [&](SchedulingSettings& settings) { settings.oversubscription = step.lent; });
+  }
+
   Result<void> on(const Submit& step) {
     LOAM_TRY(id, tenant(step.tenant));
     if (!step.quote_only) {

@@ -102,6 +102,7 @@ Result<Step> read_cancel(Words& words);
 Result<Step> read_commit(Words& words);
 Result<Step> read_reserve(Words& words);
 Result<Step> read_shortfall(Words& words);
+Result<Step> read_oversubscribe(Words& words);
 Result<Step> read_report(Words& words);
 Result<Step> read_invoice(Words& words);
 Result<void> read_invoicing(Words& words, TenantSpec& spec);

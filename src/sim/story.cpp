@@ -269,6 +269,8 @@ void Story::tell(const LeaseGranted& event, Instant at) {
       attribute("billable", to_text(event.billable_ce)),
       attribute("isolation", text_of(event.isolation)),
       attribute("epoch", std::to_string(event.epoch.value)),
+      attribute("promised", to_text(slice.promised())),
+      attribute("memory_promised", to_text(slice.memory_promised())),
   };
   if (event.slices.size() > 1) {
     std::string devices;
@@ -357,6 +359,7 @@ void Story::quoted(Instant at, const std::string& tenant, const engine::QuoteAns
        attribute("worst", amount_text(quote.worst)),
        attribute("isolation", text_of(quote.isolation))}};
   if (!quote.takes.empty()) words.push_back(attribute("takes", quote.takes));
+  if (!quote.promise.empty()) words.push_back(attribute("promise", quote.promise));
   add(at, std::move(words), true);
 }
 

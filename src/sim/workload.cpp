@@ -421,6 +421,19 @@ void plan_moves(Workload& plan, std::uint64_t seed) {
   defrag.lost_work_max = Duration{random.between(0, 2 * hour_ms)};
 }
 
+// Devices lent more than once, and tasks that bear it; alike.
+void plan_oversubscription(Workload& plan, std::uint64_t seed) {
+  Random random(Random(seed ^ 0x6c65'6e74'0000'0000).next());
+  if (!random.chance(400)) return;
+  Oversubscription& lent = plan.scheduling.oversubscription;
+  if (random.chance(800)) lent.ce_permille = random.between(1000, random.chance(800) ? 2500 : 8000);
+  if (random.chance(600)) lent.memory_permille = random.between(1000, 3000);
+  for (Act& act : plan.acts) {
+    const bool asks = act.kind == ActKind::submit || act.kind == ActKind::reserve;
+    if (asks && random.chance(600)) act.spec.request.mode = ShareMode::burstable;
+  }
+}
+
 // Tasks that are done in pieces; alike.
 void plan_segments(Workload& plan, std::uint64_t seed) {
   Random random(Random(seed ^ 0x7365'676d'656e'7400).next());
@@ -526,6 +539,7 @@ Workload workload_of(std::uint64_t seed) {
   plan_segments(plan, seed);
   plan_moves(plan, seed);
   plan_waits(plan, seed);
+  plan_oversubscription(plan, seed);
   std::stable_sort(plan.acts.begin(), plan.acts.end(),
                    [](const Act& a, const Act& b) { return a.at < b.at; });
   return plan;

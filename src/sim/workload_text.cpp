@@ -13,6 +13,7 @@ std::string described(const ResourceRequest& request) {
   if (!request.device.empty()) text += " device=" + request.device;
   if (!request.device_type.empty()) text += " type=" + request.device_type;
   if (request.devices != 1) text += " devices=" + std::to_string(request.devices);
+  if (request.mode == ShareMode::burstable) text += " mode=burstable";
   return text + " class=" + boost::describe::enum_to_string(request.work_class, "?");
 }
 
@@ -87,6 +88,10 @@ std::string described(const Workload& plan) {
     text += "\n  defrag moves=" + std::to_string(defrag.moves_per_hour) +
             " at_once=" + std::to_string(defrag.moves_at_once) +
             " lost=" + to_text(defrag.lost_work_max);
+  }
+  if (const Oversubscription& lent = plan.scheduling.oversubscription; lent != Oversubscription{}) {
+    text += "\n  oversubscribe ce=" + factor_text(lent.ce_permille) +
+            " memory=" + factor_text(lent.memory_permille);
   }
   if (plan.scheduling.hold_expires)
     text += "\n  hold_expires " + to_text(*plan.scheduling.hold_expires);

@@ -225,6 +225,9 @@ snapshot_every = 9
 share_half_life = "3h"
 placement = "spread"
 hold_expires = "48h"
+[oversubscription]
+ce = 1.5
+memory = 1.25
 [[queue]]
 name = "standard"
 discipline = "fifo"
@@ -272,6 +275,37 @@ due_after = "30d"
   EXPECT_EQ(to_toml(*again), printed);
   const Config defaults = default_config();
   EXPECT_TRUE(parse_config(to_toml(defaults), "defaults").ok());
+}
+
+TEST(Config, DevicesAreLentOnceUnlessItSaysOtherwise) {
+  EXPECT_EQ(parse_config("", "x")->scheduling.oversubscription, Oversubscription{});
+  const auto config = parse_config(
+      "spill_memory = true\nguard = \"/g\"\n[oversubscription]\nce = 2\nmemory = 1.125\n", "x");
+  ASSERT_TRUE(config.ok()) << to_text(config.error());
+  EXPECT_EQ(config->scheduling.oversubscription, (Oversubscription{2000, 1125}));
+}
+
+TEST(Config, RefusesFactorsThatNobodyCouldKeep) {
+  struct Case {
+    const char* text;
+    const char* words;
+  };
+  const Case cases[] = {
+      {"[oversubscription]\nce = 0.9", "'oversubscription.ce' must be a factor from 1 to 8"},
+      {"[oversubscription]\nce = 8.001", "such as 1.5, not 8.001"},
+      {"[oversubscription]\nce = 1.2345", "not 1.2345"},
+      {"[oversubscription]\nce = \"1.5\"", "must be a factor"},
+      {"[oversubscription]\nce = nan", "must be a factor"},
+      {"[oversubscription]\ncpu = 2", "'oversubscription.cpu' is not a setting"},
+      {"oversubscription = 2", "'oversubscription' must be a table"},
+      {"[oversubscription]\nmemory = 1.2", "set spill_memory = true"},
+      {"spill_memory = true\nguard = \"\"\n[oversubscription]\nmemory = 1.2", "guard"},
+  };
+  for (const Case& odd : cases) {
+    const auto config = parse_config(odd.text, "loamd.toml");
+    ASSERT_FALSE(config.ok()) << odd.text;
+    EXPECT_THAT(to_text(config.error()), HasSubstr(odd.words)) << odd.text;
+  }
 }
 
 TEST(Config, AMissingFileIsNamed) {

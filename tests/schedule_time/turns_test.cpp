@@ -159,6 +159,22 @@ TEST(TurnBook, AStrictNeighbourLeavesTheRestToABurstableOne) {
   EXPECT_NEAR(share_of(loads[1], 10 * second), 0.7, 0.01);
 }
 
+// A device lent 1.5 times: of the burstable leases two thirds are promised, and their weights are
+// what they were lent.
+TEST(TurnBook, OfADeviceLentTwiceAStrictLeaseGetsItsShareAndOthersTheRest) {
+  std::vector<Load> loads{{strict(400), ms}, {burstable(200, 300), ms}, {burstable(400, 600), ms}};
+  simulate(loads, 10 * second);
+  EXPECT_NEAR(share_of(loads[0], 10 * second), 0.4, 0.01);
+  EXPECT_NEAR(share_of(loads[1], 10 * second), 0.2, 0.01);
+  EXPECT_NEAR(share_of(loads[2], 10 * second), 0.4, 0.01);
+  // Half of the strict one's time idles: by what they were lent.
+  std::vector<Load> some{{strict(200), ms}, {burstable(200, 300), ms}, {burstable(400, 600), ms}};
+  simulate(some, 10 * second);
+  EXPECT_NEAR(share_of(some[0], 10 * second), 0.2, 0.01);
+  EXPECT_NEAR(share_of(some[1], 10 * second), 0.8 / 3, 0.01);
+  EXPECT_NEAR(share_of(some[2], 10 * second), 1.6 / 3, 0.01);
+}
+
 TEST(TurnBook, WeightsDivideWhatNobodyWasPromised) {
   std::vector<Load> loads{{burstable(0, 30), ms}, {burstable(0, 70), 5 * ms}};
   simulate(loads, 20 * second);

@@ -75,6 +75,33 @@ TEST(Auditor, Rule1ADeviceOverfull) {
               StartsWith("rule 1"));
 }
 
+TEST(Auditor, Rule1AStrictLeaseThatIsNotPromisedAll) {
+  EXPECT_THAT(after<LeaseGranted>([](auto& e) { e.slices[0].unpromised = MilliDevice{1}; }),
+              HasSubstr("is not promised all that it has"));
+  EXPECT_THAT(after<LeaseGranted>([](auto& e) { e.slices[0].memory_unpromised = Mebibytes{1}; }),
+              HasSubstr("is not promised all that it has"));
+  EXPECT_THAT(after<LeaseGranted>([](auto& e) { e.slices[0].unpromised = MilliDevice{-1}; }),
+              HasSubstr("is promised more than it has"));
+}
+
+TEST(Auditor, Rule1ADeviceLentBeyondTheFactor) {
+  const auto burst = [](std::vector<Record> records, MilliDevice unpromised) {
+    for (Record& record : records) {
+      if (auto* accepted = std::get_if<TaskAccepted>(&record.event)) {
+        auto spec = std::make_shared<TaskSpec>(*accepted->spec);
+        spec->request.mode = ShareMode::burstable;
+        accepted->spec = spec;
+      }
+      if (auto* granted = std::get_if<LeaseGranted>(&record.event))
+        granted->slices[0].unpromised = unpromised;
+    }
+    return verdict_on(records);
+  };
+  // Lent once: a part that is not promised is too much.
+  EXPECT_THAT(burst(good_run(), MilliDevice{1}), HasSubstr("less than its part by the factor"));
+  EXPECT_EQ(burst(good_run(), MilliDevice{0}), "");
+}
+
 TEST(Auditor, Rule3ATaskThatEndsTwice) {
   std::vector<Record> records = good_run();
   Record again;

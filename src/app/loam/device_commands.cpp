@@ -38,9 +38,9 @@ int print_devices(Session& session, const api::DeviceList& list, const char* if_
         device.type,
         Cell(device.state, device.state == "ready" ? Style::good : Style::warn),
         attached ? device.ce : "",
-        attached ? percent(device.used) : "",
+        attached ? promised_text(device.promised, device.used) : "",
         memory_text(device.memory_mib),
-        attached ? memory_text(device.memory_mib - device.memory_used_mib) : "",
+        attached ? memory_text(device.memory_mib - device.memory_promised_mib) : "",
         attached ? std::to_string(device.leases) : "",
         device.backend + (device.driver_version.empty() ? "" : " " + device.driver_version)};
     if (linked) row.emplace_back(device.link_group);

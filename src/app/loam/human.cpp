@@ -111,6 +111,10 @@ std::string percent(double fraction) {
   return text;
 }
 
+std::string promised_text(double promised, double lent) {
+  return percent(promised) + (lent > promised ? " of " + percent(lent) + " lent" : "");
+}
+
 std::string memory_text(std::int64_t mebibytes) {
   return to_text(Mebibytes{mebibytes});
 }

@@ -30,6 +30,8 @@ std::vector<std::string> money_column(const std::vector<std::string>& amounts,
 
 // 0.6 -> "60 %", 0.125 -> "12.5 %"; one decimal at most.
 std::string percent(double fraction);
+// "40 %"; "80 % of 120 % lent" where a device is lent more than once.
+std::string promised_text(double promised, double lent);
 std::string memory_text(std::int64_t mebibytes);  // "10GiB", "1536MiB"
 // Whether a line of that kind counts what is held over time, by the GiB-hour.
 inline bool is_held(std::string_view kind) {

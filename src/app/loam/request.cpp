@@ -515,6 +515,7 @@ std::string quote_text(const api::QuoteView& quote, const Arguments& arguments,
   text += "\n" + facts_text({{"gets", slices_text(quote) + percent(quote.share) + " of " + where +
                                           ", " + memory_text(quote.memory_mib) +
                                           " of device memory = " + quote.ce + " CE"},
+                             {"promised", quote.promise},
                              {"billed", quote.billable_ce + " CE: the greater of the CE and " +
                                             quote.ce_per_gibibyte + " CE for each GiB"},
                              {"takes", quote.takes},

@@ -117,7 +117,7 @@ Result<int> run_show(Session& session, const Arguments& arguments) {
   };
   std::string share;
   if (!task.device.empty()) {
-    share = percent(task.share) + " promised";
+    share = percent(task.share) + (task.promise.empty() ? " promised" : " lent, " + task.promise);
     if (task.share_measured) share += ", " + percent(*task.share_measured) + " measured";
   }
   std::string state = task.state;

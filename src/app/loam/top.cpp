@@ -142,7 +142,7 @@ std::string top_text(const api::TopView& view, bool colour, std::size_t width) {
   for (const api::DeviceView& device : view.devices) {
     devices.add({device.name, device.type,
                  Cell(device.state, device.state == "ready" ? Style::good : Style::warn), device.ce,
-                 percent(device.used), memory_text(device.memory_used_mib),
+                 promised_text(device.promised, device.used), memory_text(device.memory_used_mib),
                  memory_text(device.memory_mib), std::to_string(device.leases), device.note});
   }
   text += devices.empty() ? "no devices\n" : devices.text(colour, width);

@@ -88,6 +88,18 @@ class Section {
            return true;
          });
   }
+  // A factor of at least 1 with up to three decimals, in thousandths.
+  void factor(const char* key, std::int64_t& out) {
+    read(key, "a factor from 1 to " + factor_text(oversubscription_permille_max) + ", such as 1.5",
+         [&](const toml::node& node) {
+           const auto permille = parse_factor(written(node));
+           if (!node.is_number() || !permille || *permille < 1000 ||
+               *permille > oversubscription_permille_max)
+             return false;
+           out = *permille;
+           return true;
+         });
+  }
   void duration(const char* key, Duration& out) {
     read(key, "a length of time such as \"10ms\"", [&](const toml::node& node) {
       const auto value = node.value_exact<std::string>();
@@ -272,6 +284,14 @@ Result<void> read_defrag(const toml::table& table, const std::string& origin,
   return section.finish();
 }
 
+Result<void> read_oversubscription(const toml::table& table, const std::string& origin,
+                                   Oversubscription& lent) {
+  Section section(table, "oversubscription.", origin);
+  section.factor("ce", lent.ce_permille);
+  section.factor("memory", lent.memory_permille);
+  return section.finish();
+}
+
 // Lists that are not there leave what is there by default.
 void read_scheduling(Section& top, const std::string& origin, SchedulingSettings& settings) {
   std::vector<QueueSettings> queues;
@@ -286,6 +306,9 @@ void read_scheduling(Section& top, const std::string& origin, SchedulingSettings
   optional_duration(top, "hold_expires", settings.hold_expires);
   top.table("defrag",
             [&](const toml::table& table) { return read_defrag(table, origin, settings.defrag); });
+  top.table("oversubscription", [&](const toml::table& table) {
+    return read_oversubscription(table, origin, settings.oversubscription);
+  });
   if (!queues.empty()) settings.queues = std::move(queues);
   if (!classes.empty()) settings.classes = std::move(classes);
 }
@@ -401,6 +424,12 @@ Result<Config> parse_config(std::string_view text, const std::string& origin) {
   LOAM_CHECK(top.finish());
   if (const auto reject = engine::validate(config.scheduling))
     return invalid(origin + ": " + reject->message, reject->next_step);
+  const std::int64_t memory = config.scheduling.oversubscription.memory_permille;
+  if (memory > 1000 && (!config.spill_memory || config.guard.empty())) {
+    return invalid(origin + ": oversubscription.memory is " + factor_text(memory) +
+                       ", and nothing takes device memory to the host that does not fit",
+                   "set spill_memory = true and let the guard be, or oversubscription.memory = 1");
+  }
   if (!is_name(config.node_name)) {
     return invalid(origin + ": '" + config.node_name + "' is not a node name",
                    "use 1 to 63 of a-z, 0-9 and '-', starting with a letter");

@@ -66,6 +66,11 @@ toml::table table_of(const DefragSettings& defrag) {
                      {"lost_work_max", to_text(defrag.lost_work_max)}};
 }
 
+toml::table table_of(const Oversubscription& lent) {
+  const auto factor = [](std::int64_t permille) { return static_cast<double>(permille) / 1000; };
+  return toml::table{{"ce", factor(lent.ce_permille)}, {"memory", factor(lent.memory_permille)}};
+}
+
 toml::table table_of(const Seller& seller) {
   return toml::table{{"name", seller.name},
                      {"address", seller.address},
@@ -126,6 +131,7 @@ std::string to_toml(const Config& config) {
   put_tables(root, "class", config.scheduling.classes);
   put_tables(root, "weight", config.scheduling.weights);
   root.insert("defrag", table_of(config.scheduling.defrag));
+  root.insert("oversubscription", table_of(config.scheduling.oversubscription));
   put_tables(root, "user", config.users);
   if (!config.seller.name.empty()) root.insert("seller", table_of(config.seller));
   std::ostringstream text;

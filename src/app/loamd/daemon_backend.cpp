@@ -277,6 +277,12 @@ Result<std::string> DaemonBackend::reload() {
   }
   LOAM_TRY(fresh, load_config(parts_.config_path));
   LOAM_TRY(grants, grants_of(fresh));
+  // What the file says of spilling takes a restart; until then nothing that is lent twice could.
+  if (fresh.scheduling.oversubscription.memory_permille > 1000 && !parts_.config.spill_memory) {
+    return Error{ErrorKind::conflict,
+                 "oversubscription.memory needs spill_memory, which is off in this loamd",
+                 "restart it, so that spill_memory = true is in force"};
+  }
   parts_.authenticator.set_grants(std::move(grants));
   parts_.loop.post_until_durable(SetScheduling{fresh.scheduling}, Actor{"loam", "settings"});
   parts_.loop.post_until_durable(SetSeller{fresh.seller}, Actor{"loam", "settings"});

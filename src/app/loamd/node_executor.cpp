@@ -61,22 +61,23 @@ bool is_service(const TaskSpec& spec) {
   return !spec.ports.empty() || is_instance(spec);
 }
 
-// Of this machine's processors, what the slice is of the device that they are.
-std::int64_t cpu_milli_of(const Slice& slice, ShareMode mode) {
+// Of this machine's processors, what a share is of the device that they are.
+std::int64_t cpu_milli_of(MilliDevice share) {
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  return cores * (mode == ShareMode::strict ? slice.share : whole_device).value;
+  return cores * share.value;
 }
 
 // A CPU that is the device is shared by the guard's turns; what a program computes past the guard
-// is held to the same cores, and beside others counts by what it bought. An instance computes
+// is held to the same cores, and beside others counts by what it is promised. An instance computes
 // without the guard: its share is its limit.
 void keep_to_cores(const Slice& slice, ShareMode mode, bool instance, node::LaunchOrder& order) {
   if (order.cpu_weight_milli == 0) order.cpu_weight_milli = order.cpu_milli;
-  order.cpu_weight_milli += cpu_milli_of(slice, ShareMode::strict);
+  order.cpu_weight_milli += cpu_milli_of(slice.promised());
+  const std::int64_t most = cpu_milli_of(mode == ShareMode::strict ? slice.share : whole_device);
   if (instance) {
-    order.cpu_milli = cpu_milli_of(slice, mode);
+    order.cpu_milli = most;
   } else {
-    order.cpu_turns_milli += cpu_milli_of(slice, mode);
+    order.cpu_turns_milli += most;
   }
 }
 
@@ -270,13 +271,15 @@ Result<std::vector<node::SliceLimits>> NodeExecutor::limits_of(
     limit.device_key = handle->slice_key;
     limit.device_name = wanted.name;
     limit.memory_bytes = static_cast<std::uint64_t>(wanted.slice.memory.value) * bytes_per_mib;
-    limit.share_milli = static_cast<std::int32_t>(wanted.slice.share.value);
+    // What is promised is its own; what idles goes by what was bought.
+    limit.share_milli = static_cast<std::int32_t>(wanted.slice.promised().value);
+    limit.weight = static_cast<std::int32_t>(wanted.slice.share.value);
     limit.mode =
         wanted.mode == ShareMode::strict ? node::SliceMode::strict : node::SliceMode::burstable;
     // Never above the share, so that what is promised of a device adds up to at most one.
     limit.copy_share_milli =
         wanted.bandwidth
-            ? static_cast<std::int32_t>(std::min(*wanted.bandwidth, wanted.slice.share).value)
+            ? static_cast<std::int32_t>(std::min(*wanted.bandwidth, wanted.slice.promised()).value)
             : 0;
     // A CPU copies with the cores that compute: one lane for both.
     limit.copy_lanes = !handle->is_cpu;
@@ -290,6 +293,7 @@ Result<std::vector<node::SliceLimits>> NodeExecutor::limits_of(
     limit.lends = config_.lend_memory && !wanted.spot;
     limit.borrows = config_.lend_memory && wanted.spot;
     limit.spills = config_.spill_memory && !handle->is_cpu;
+    limit.leaves_first = wanted.slice.memory_unpromised.value > 0;
     limit.when_idle = when_idle(config_.when_idle);
     limit.quantum_ns = config_.turn_quantum.ms * 1'000'000;
     limits.push_back(limit);

@@ -115,7 +115,7 @@ void NodeExecutor::report_shortfall(LeaseId id, const node::KeeperReport& report
     if (lease == nullptr || report.device >= lease->slices.size()) return;
     found = true;
     shortfall.epoch = lease->epoch;
-    shortfall.promised = BasisPoints{lease->slices[report.device].share.value * bp_per_milli};
+    shortfall.promised = BasisPoints{lease->slices[report.device].promised().value * bp_per_milli};
   });
   if (!found) return;
   const auto missing =

@@ -132,7 +132,8 @@ Nanoseconds Residence::park_again(Nanoseconds now) {
 void Residence::ask_one_to_leave(std::uint64_t for_whom, Nanoseconds now) {
   Member* chosen = nullptr;
   const auto rank = [](const Member& member) {
-    return std::tuple{member.active, member.had_turn_ns};
+    const bool last = !loam_limits_have(&member.limits(), LOAM_LIMIT_LEAVES_FIRST);
+    return std::tuple{last, member.active, member.had_turn_ns};
   };
   for (auto& [lease, member] : members_) {
     if (lease == for_whom || !member.spills || member.holds || member.resident_bytes == 0) continue;

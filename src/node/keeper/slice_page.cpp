@@ -91,6 +91,7 @@ void fill(loam_device_limits& out, const SliceLimits& slice) {
           (slice.concurrent ? LOAM_LIMIT_CONCURRENT : 0u) |
           (slice.end_hung ? LOAM_LIMIT_END_HUNG : 0u) | (slice.lends ? LOAM_LIMIT_LENDS : 0u) |
           (slice.borrows ? LOAM_LIMIT_BORROWS : 0u) | (slice.spills ? LOAM_LIMIT_SPILLS : 0u) |
+          (slice.leaves_first ? LOAM_LIMIT_LEAVES_FIRST : 0u) |
           (slice.when_idle == WhenIdle::park ? LOAM_LIMIT_PARK_IDLE : 0u) |
           (slice.when_idle == WhenIdle::end ? LOAM_LIMIT_END_IDLE : 0u));
   put(out.quantum_ns, slice.quantum_ns);

@@ -54,6 +54,7 @@ struct SliceLimits {
   // While it has no turn, its memory may go to the host for others' sake, and comes back with its
   // turn. So the quotas of a device may come to more than the device has. CUDA alone.
   bool spills = false;
+  bool leaves_first = false;  // before those of which this is not said
   WhenIdle when_idle = WhenIdle::report;
   bool concurrent = false;  // leases of the device may have work in flight at the same time
 };

@@ -38,7 +38,8 @@ std::string key_of(const Demand& demand) {
   append(key, demand.cpu.value);
   append(key, demand.host_memory.value);
   append(key, static_cast<std::int64_t>(demand.device.value));
-  append(key, static_cast<std::int64_t>(demand.work_class) * 2 + (demand.exclusive ? 1 : 0));
+  append(key, static_cast<std::int64_t>(demand.work_class) * 2 + (demand.exclusive ? 1 : 0) +
+                  (demand.oversubscribable ? 100 : 0));
   append(key, demand.device_type);
   append(key, demand.region);
   for (const std::string& type : demand.device_types) append(key, type);

@@ -17,8 +17,9 @@ using KindIndex = std::uint32_t;
 // Devices that cannot be told apart when empty: type, memory and worth are the same.
 struct DeviceKind {
   DeviceFacts facts;                // of the first such device; uuid means nothing here
-  std::int64_t milli_max = 1000;    // what may be lent of one, oversubscription included
+  std::int64_t milli_max = 1000;    // what may be promised of one
   std::int64_t memory_max_mib = 0;  // alike
+  Oversubscription lent{};
 };
 
 // One device that takes leases now.
@@ -46,11 +47,15 @@ struct NodeView {
 // What a demand takes of a device of one kind.
 struct KindNeed {
   bool possible = false;   // the kind is allowed and an empty device could hold it
-  std::int32_t milli = 0;  // of one slice
+  std::int32_t milli = 0;  // of one slice: what is promised to it
   std::int64_t mib = 0;
   std::int64_t ce = 0;     // milli-CE bought
   std::int64_t worth = 0;  // taken of the pool: milli × general milli-CE
+  std::int32_t unpromised_milli = 0;
+  std::int64_t unpromised_mib = 0;
 };
 KindNeed need_of(const Demand& demand, const DeviceKind& kind);
+// A slice that needs so much, there.
+Placement slice_of(const KindNeed& need, DeviceId device, NodeId node);
 
 }  // namespace loam::schedule

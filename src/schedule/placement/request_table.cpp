@@ -37,12 +37,14 @@ bool smaller(const ResolvedType& a, const ResolvedType& b) {
 // The demand's size on the kind in milli-device, memory counted where it asks for more than its
 // share; 0 where an empty device cannot hold it.
 std::int32_t size_on(const Demand& demand, const DeviceKind& kind) {
-  const Placement needs = needs_on(demand, kind.facts);
+  const Placement needs = needs_on(demand, kind.facts, kind.lent);
   if (needs.share > whole_device || needs.memory.value > kind.memory_max_mib) return 0;
-  std::int64_t milli = demand.exclusive ? kind.milli_max : needs.share.value;
+  std::int64_t milli = demand.exclusive ? kind.milli_max : needs.promised().value;
   const std::int64_t memory_max = kind.memory_max_mib;
-  if (demand.memory && memory_max > 0) {
-    const std::int64_t scaled = (needs.memory.value * kind.milli_max + memory_max - 1) / memory_max;
+  // In proportion to the share it is no more, but where the two are lent by different factors.
+  if ((demand.memory || needs.unpromised.value > 0) && memory_max > 0) {
+    const std::int64_t scaled =
+        (needs.memory_promised().value * kind.milli_max + memory_max - 1) / memory_max;
     milli = std::max(milli, scaled);
   }
   return static_cast<std::int32_t>(milli);

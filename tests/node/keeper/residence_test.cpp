@@ -27,13 +27,15 @@ class ResidenceTest : public ::testing::Test {
     std::filesystem::remove_all(root_);
   }
   // A lease with 60 MiB on the device. Its number is its place.
-  Member& join(const char* lease, bool spills = true, int share_milli = 500) {
+  Member& join(const char* lease, bool spills = true, int share_milli = 500,
+               bool leaves_first = false) {
     SliceLimits limits;
     limits.device_key = 7;
     limits.device_name = "played";
     limits.memory_bytes = 80 * mib;
     limits.share_milli = share_milli;
     limits.spills = spills;
+    limits.leaves_first = leaves_first;
     EXPECT_TRUE(create_page(root_, lease, {limits}).ok());
     members_.push_back(std::make_unique<Member>(root_, lease, 0));
     Member& member = *members_.back();
@@ -170,6 +172,22 @@ TEST_F(ResidenceTest, AParkedLeaseGoesAtOnceAndAgainAfterALittleWork) {
   process(a).lane[0].in_flight = 0;
   step(60'000 * ms);
   EXPECT_EQ(asked(a), 2u) << "it is not parked any more";
+}
+
+TEST_F(ResidenceTest, WhoWasLentTooMuchLeavesBeforeWhoIdles) {
+  Member& idles = join("a");
+  Member& lent = join("b", true, 500, true);
+  Member& needs = join("c");
+  wait_for_turn(lent);
+  step(2000 * ms);
+  be_short(needs);
+  step();
+  EXPECT_EQ(asked(lent), 1u);
+  EXPECT_EQ(asked(idles), 0u);
+  process(lent).spilled_bytes = 60 * mib;
+  be_short(needs);
+  step();
+  EXPECT_EQ(asked(idles), 1u) << "where that is not enough, others leave too";
 }
 
 TEST_F(ResidenceTest, WhatMayNotSpillIsNotParked) {

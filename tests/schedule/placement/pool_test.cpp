@@ -26,11 +26,11 @@ constexpr PlacementPolicy scored[] = {
     PlacementPolicy::spread};
 
 // Worth taken of the pool, which goes before every policy.
-std::int64_t worth_of(const World& world, const UnitPlacement& place, const Pool& pool) {
+std::int64_t worth_of(const World& world, const UnitPlacement& place) {
   std::int64_t worth = 0;
   for (const Placement& slice : place.slices) {
     const Device& device = world.devices[slice.device.value - 1];
-    const std::int64_t milli = place.exclusive ? 10 * pool.options().ce_percent : slice.share.value;
+    const std::int64_t milli = place.exclusive ? whole_device.value : slice.share.value;
     worth += milli * device.facts->factors.general.value;
   }
   return worth;
@@ -174,7 +174,7 @@ TEST(Pool, ChoosesWhatTryingEveryNodeChooses) {
       for (const NodeFigures& node : world.nodes) {
         const auto there = fresh.find_on(node.id, demand);
         if (there) {
-          ASSERT_LE(worth_of(world, *found, pool), worth_of(world, *there, pool));
+          ASSERT_LE(worth_of(world, *found), worth_of(world, *there));
         }
       }
       pool.take(*found);
@@ -278,26 +278,6 @@ TEST(Pool, MemoryOfTheDeviceIsReckonedToo) {
   EXPECT_FALSE(world.pool().could_hold(demand));
   demand.memory.reset();  // in proportion: 300 MiB
   EXPECT_EQ(world.pool().find(demand)->slices[0].device.value, roomy);
-}
-
-TEST(Pool, OversubscriptionLendsMoreThanThereIs) {
-  World world;
-  world.add_device(world.add_node(64'000, 1000), kind("a", 100'000, 1000), 900, 900);
-  Demand demand = share(400);
-  EXPECT_FALSE(world.pool().find(demand).has_value());
-  PoolOptions options;
-  options.ce_percent = 150;
-  EXPECT_TRUE(world.pool(options).find(demand).has_value());
-  demand.memory = Mebibytes{200};
-  EXPECT_FALSE(world.pool(options).find(demand).has_value());
-  options.memory_percent = 110;
-  EXPECT_TRUE(world.pool(options).find(demand).has_value());
-  // One slice never takes more than a device.
-  World idle;
-  idle.add_device(idle.add_node(64'000, 1000), kind("a", 100'000, 1000));
-  Demand beyond = ce(120'000);
-  beyond.devices = 2;
-  EXPECT_FALSE(idle.pool(options).could_hold(beyond));
 }
 
 TEST(Pool, AnExclusiveUnitHasNoNeighbours) {
