@@ -11,6 +11,7 @@
 #include "schedule/lend/hold.hpp"
 #include "schedule/lend/order.hpp"
 #include "sim/trace/lending.hpp"
+#include "sim/trace/lending_pool.hpp"
 
 namespace loam::schedule::lend {
 namespace {
@@ -199,6 +200,44 @@ std::vector<TracedRequest> steady_trace() {
                      static_cast<std::int32_t>(random.between(10, 2'000)),
                      static_cast<std::int32_t>(random.between(1, 400))});
   return trace;
+}
+
+// Three devices serve and idle. Two tasks became guests on the last two; the one on the very last
+// has ended, the other is still there.
+struct OneGuestLeft {
+  LendingSettings settings = [] {
+    LendingSettings made;
+    made.devices = 3;
+    made.endless_training = false;
+    return made;
+  }();
+  std::vector<TrainingJob> jobs{{100, 1, 0}, {100'000, 1, 0}};
+  LendingPool pool{settings, jobs, 1};
+
+  OneGuestLeft() {
+    const std::vector<std::vector<std::int64_t>> idle{{60'000'000, 60'000'000, 60'000'000}};
+    for (int i = 0; i < 3; ++i) pool.install(0);
+    pool.end_minute(idle, 0);
+    EXPECT_EQ(pool.guests_of(0), (std::vector<std::uint8_t>{0, 1, 1}));
+    for (const std::int64_t now : {60, 120, 180}) pool.end_minute(idle, now);
+    EXPECT_EQ(pool.finished(), 1);
+  }
+};
+
+TEST(LendingPool, RequestsFillDevicesWithoutAGuestFirst) {
+  const OneGuestLeft one;
+  EXPECT_EQ(one.pool.guests_of(0), (std::vector<std::uint8_t>{0, 0, 1}));
+  EXPECT_EQ(one.pool.serving(0), (std::vector<int>{0, 2, 1}));
+}
+
+TEST(LendingPool, GivesIdleDevicesWithoutAGuestBackFirstAndBusyOnesNever) {
+  OneGuestLeft one;
+  EXPECT_FALSE(one.pool.give(0, 0, 1));
+  EXPECT_TRUE(one.pool.give(0, 1, 1));
+  EXPECT_EQ(one.pool.serving(0), (std::vector<int>{0, 1}));
+  EXPECT_TRUE(one.pool.give(0, 5, 1));
+  EXPECT_EQ(one.pool.serving(0), (std::vector<int>{0}));
+  EXPECT_FALSE(one.pool.give(0, 1, 1));
 }
 
 TEST(LendingReplay, TurnsUseWhatIdlesAndDelayNobodyMuch) {

@@ -7,6 +7,8 @@
 namespace loam::sim {
 namespace {
 
+using schedule::lend::GiveCandidate;
+using schedule::lend::Giving;
 using schedule::lend::TakeCandidate;
 using schedule::lend::Taking;
 
@@ -31,8 +33,7 @@ std::int64_t LendingPool::held(std::size_t service) const {
 
 std::vector<std::uint8_t> LendingPool::guests_of(std::size_t service) const {
   std::vector<std::uint8_t> guests;
-  for (const int device : serving_[service])
-    guests.push_back(devices_[static_cast<std::size_t>(device)].task == nobody ? 0 : 1);
+  for (const int device : serving_[service]) guests.push_back(has_guest(device) ? 1 : 0);
   return guests;
 }
 
@@ -91,12 +92,22 @@ void LendingPool::install(std::size_t service) {
   }
 }
 
-void LendingPool::give(std::size_t service) {
-  LOAM_ASSERT(!serving_[service].empty());
-  Device& device = devices_[static_cast<std::size_t>(serving_[service].back())];
-  device.owner = nobody;
-  device.free_at = 0;
-  serving_[service].pop_back();
+bool LendingPool::give(std::size_t service, std::int64_t count, std::int64_t busy) {
+  std::vector<int>& serving = serving_[service];
+  std::vector<GiveCandidate> idle;
+  for (auto i = static_cast<std::size_t>(busy); i < serving.size(); ++i)
+    idle.push_back({i, has_guest(serving[i]) ? Giving::idle : Giving::guestless_idle});
+  if (count <= 0 || idle.empty()) return false;
+  for (const std::uint64_t place :
+       schedule::lend::give(std::move(idle), static_cast<std::size_t>(count))) {
+    int& given = serving[place];
+    Device& device = devices_[static_cast<std::size_t>(given)];
+    device.owner = nobody;
+    device.free_at = 0;
+    given = nobody;
+  }
+  std::erase(serving, nobody);
+  return true;
 }
 
 bool LendingPool::wake(std::size_t service, std::int64_t now) {
@@ -179,6 +190,9 @@ void LendingPool::end_minute(const std::vector<std::vector<std::int64_t>>& idle_
   running_ = std::move(still);
   submit(now);
   start_waiting(now);
+  for (std::vector<int>& serving : serving_)
+    std::stable_partition(serving.begin(), serving.end(),
+                          [this](int device) { return !has_guest(device); });
 }
 
 void LendingPool::submit_one(const TrainingJob& job, std::int64_t arrived) {
@@ -271,7 +285,7 @@ void LendingPool::start_waiting(std::int64_t now) {
     // Where the service comes last, its guests run most.
     for (const std::vector<int>& serving : serving_)
       for (auto device = serving.rbegin(); device != serving.rend(); ++device)
-        if (devices_[static_cast<std::size_t>(*device)].task == nobody) hosts.push_back(*device);
+        if (!has_guest(*device)) hosts.push_back(*device);
   }
   start_singles(hosts, now);
 }

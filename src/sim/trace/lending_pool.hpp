@@ -17,7 +17,8 @@ class LendingPool {
   LendingPool(const LendingSettings& settings, const std::vector<TrainingJob>& jobs,
               std::size_t services);
 
-  // The devices that serve, in the order in which requests fill them.
+  // The devices that serve, in the order in which requests fill them: each minute those without a
+  // guest come first, so that a guest is met only where requests are many.
   const std::vector<int>& serving(std::size_t service) const { return serving_[service]; }
   // Those and the ones that wake for it.
   std::int64_t held(std::size_t service) const;
@@ -28,8 +29,9 @@ class LendingPool {
   bool take(std::size_t service, std::int64_t now);
   // Like take(), but it serves at once: for the start of the replay.
   void install(std::size_t service);
-  // Gives the last device back. Requires one that does not serve a request.
-  void give(std::size_t service);
+  // Gives `count` devices back that are idle, those without a guest first; all that are idle where
+  // they are fewer. `busy` of them serve a request. True if any went back.
+  bool give(std::size_t service, std::int64_t count, std::int64_t busy);
   // True if a device of the service began to serve at `now`.
   bool wake(std::size_t service, std::int64_t now);
 
@@ -74,6 +76,9 @@ class LendingPool {
   void start_waiting(std::int64_t now);
   bool start_gangs(std::vector<int>& free, std::int64_t now);
   void start_singles(std::vector<int>& hosts, std::int64_t now);
+  bool has_guest(int device) const {
+    return devices_[static_cast<std::size_t>(device)].task != nobody;
+  }
   void start(int task, std::vector<int> devices, std::int64_t now);
 
   const LendingSettings& settings_;

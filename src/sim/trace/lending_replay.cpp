@@ -136,14 +136,8 @@ class Replay {
   }
 
   void shrink(std::size_t i, std::int64_t target) {
-    Controlled& service = services_now_[i];
-    bool any = false;
-    while (pool_.held(i) > target && !pool_.serving(i).empty() &&
-           static_cast<std::int64_t>(pool_.serving(i).size()) > service.queue.busy()) {
-      pool_.give(i);
-      any = true;
-    }
-    if (any) service.queue.set_devices(pool_.guests_of(i));
+    ServiceQueue& queue = services_now_[i].queue;
+    if (pool_.give(i, pool_.held(i) - target, queue.busy())) queue.set_devices(pool_.guests_of(i));
   }
 
   void decide(std::int64_t second) {

@@ -107,18 +107,19 @@ std::vector<std::size_t> arrivals_of(const PlacementTrace& trace, std::int64_t a
   std::int64_t arrived = 0;
   bool any = false;
   for (const TraceTask& task : trace.tasks) {
-    arrived += task.milli;
+    arrived += milli_of(task);
     any = any || task.milli > 0;
   }
+  const bool too_many = arrived > limit;
   while (arrived > limit && !order.empty()) {
     const std::size_t at = random.below(order.size());
-    arrived -= trace.tasks[order[at]].milli;
+    arrived -= milli_of(trace.tasks[order[at]]);
     order.erase(order.begin() + static_cast<std::ptrdiff_t>(at));
   }
-  while (any) {
+  while (any && !too_many) {
     const std::size_t drawn = random.below(trace.tasks.size());
     if (arrived + trace.tasks[drawn].milli > limit) break;
-    arrived += trace.tasks[drawn].milli;
+    arrived += milli_of(trace.tasks[drawn]);
     order.push_back(drawn);
   }
   return order;
@@ -160,7 +161,7 @@ PlacementOutcome run_placement(const PlacementTrace& trace, const PlacementRun& 
       if (run.moves_max > 0) mover.add(demand, *place);
     }
     fits.push_back(place.has_value());
-    arrived_milli += trace.tasks[at].milli;
+    arrived_milli += milli_of(trace.tasks[at]);
     const auto reached = static_cast<std::size_t>(arrived_milli * 100 / all);
     while (outcome.curve.size() <= reached) outcome.curve.push_back(percent(allocated));
     if (progress && outcome.arrived % 512 == 0)

@@ -1,6 +1,7 @@
 // Replays a placement trace against a pool: one request at a time, what does not fit is dropped.
 // The protocol is that of "Beware of Fragmentation" (USENIX ATC 2023): shuffle, then draw further
-// requests until those that have arrived come to a given part of the pool. Shell (times the run).
+// requests until all together ask for a given part of the pool, or drop some where they ask for
+// more. Shell (times the run).
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,9 @@ struct PlacementOutcome {
   double jain = 1;                 // over tenants, of what was placed of the milli-device asked
 };
 
-// The order of arrivals for a seed: places in `trace.tasks`. The measure of arrival is a request's
-// milli of one device, as the published protocol has it.
+// The order of arrivals for a seed: places in `trace.tasks`. What arrives is measured by the
+// milli-device asked for, all devices of a request; only whether a further one is drawn goes by its
+// milli of one device, as in the published simulator, so the last may pass the limit.
 std::vector<std::size_t> arrivals_of(const PlacementTrace& trace, std::int64_t arrivals_percent,
                                      std::uint64_t seed);
 
