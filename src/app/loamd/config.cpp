@@ -62,7 +62,12 @@ std::string written(const toml::node& node) {
   constexpr std::size_t length_max = 60;
   std::ostringstream text;
   node.visit([&](const auto& value) {
-    if constexpr (toml::is_value<decltype(value)>) text << value;
+    if constexpr (toml::is_floating_point<decltype(value)>) {
+      char digits[32];  // as few as say which number it is
+      text.write(digits, std::to_chars(digits, digits + sizeof digits, value.get()).ptr - digits);
+    } else if constexpr (toml::is_value<decltype(value)>) {
+      text << value;
+    }
   });
   return text.str().size() <= length_max ? text.str() : std::string();
 }
