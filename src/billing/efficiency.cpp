@@ -10,7 +10,6 @@ namespace loam::billing {
 namespace {
 
 constexpr Int128 whole_bp = 10'000;
-constexpr MilliCe one_ce{1000};
 // Under this share of what was asked, a proposal is made.
 constexpr std::int64_t wasteful_bp = 7'000;
 
@@ -193,7 +192,7 @@ MilliCe used_of(MilliCe ce, MilliDevice share, Duration measured, Duration devic
 }
 
 MilliCe would_do(MilliCe used_most) {
-  return std::max(MilliCe{(used_most.value * 6 + 4) / 5}, one_ce);
+  return std::max(MilliCe{(used_most.value * 6 + 4) / 5}, MilliCe{1});
 }
 
 Int128 capacity_in(const std::vector<DeviceCapacity>& devices, const Period& period) {

@@ -40,7 +40,7 @@ struct RunMeasure {
 // promised, of `measured` by the share of all slices together. At most all. Requires a time and a
 // share above zero.
 MilliCe used_of(MilliCe ce, MilliDevice share, Duration measured, Duration device_time);
-// What would do for work of which no run used more: a fifth more, at least 1 CE.
+// What would do for work of which no run used more: a fifth more, at least 0.001 CE.
 MilliCe would_do(MilliCe used_most);
 
 // A device that was in service over [from, to).
@@ -86,9 +86,9 @@ struct WorkEfficiency {
 struct Proposal {
   std::string name;  // of the work
   MilliCe asked;
-  MilliCe
-      suggested;  // the most used in any run and a fifth more, at least 1 CE, under what is asked
-  Money saving;   // of this report's time, at the same prices
+  // The most used in any run and a fifth more, at least 0.001 CE, under what is asked.
+  MilliCe suggested;
+  Money saving;       // of this report's time, at the same prices
   std::string words;  // "train asked for 40 CE and used 9: ask for 10.8"
 };
 
