@@ -223,11 +223,12 @@ Money tax_on(const PriceTerms& terms, Money net) {
   return tax_on(terms.taxes, net);
 }
 
-std::int64_t highest_tax(const Tables& tables, Currency currency, Instant from) {
-  const PriceTable* now = tables.at(currency, from);
+std::int64_t highest_tax(const Tables& tables, Currency currency, const Terms& terms,
+                         Instant from) {
+  const PriceTable* sold = tables.selling(currency, terms, from);
   std::int64_t highest = 0;
   for (const auto& table : tables.of(currency)) {
-    if (table.get() == now || table->card().effective_from > from)
+    if (table.get() == sold || table->card().effective_from > from)
       highest = std::max(highest, tax_rate(table->terms()));
   }
   return highest;

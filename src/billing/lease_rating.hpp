@@ -51,7 +51,8 @@ Money dearest_rest(const Tables& tables, const Payer& payer, const Terms& terms,
 std::int64_t tax_rate(const PriceTerms& terms);
 Money tax_on(const PriceTerms& terms, Money net);
 Money tax_on(const std::vector<Tax>& taxes, Money net);
-// The highest rate of a currency's cards from `from` on.
-std::int64_t highest_tax(const Tables& tables, Currency currency, Instant from);
+// The highest rate of the cards that may price such a lease from `from` on: the one that sells it
+// then, which may be older than the one in force, and all later ones.
+std::int64_t highest_tax(const Tables& tables, Currency currency, const Terms& terms, Instant from);
 
 }  // namespace loam::billing

@@ -245,8 +245,9 @@ std::vector<billing::Terms> terms_of(const TaskSpec& spec) {
 
 namespace {
 
-Money with_tax(const State& state, Instant now, Money net) {
-  const std::int64_t rate = billing::highest_tax(state.rates, net.currency(), now);
+// What lies ahead from `from` on, with the tax of the card that may price it.
+Money with_tax(const State& state, const billing::Terms& terms, Instant from, Money net) {
+  const std::int64_t rate = billing::highest_tax(state.rates, net.currency(), terms, from);
   if (rate == 0) return net;
   return net + net.times_ratio(rate, 1'000'000, Rounding::up);
 }
@@ -257,10 +258,12 @@ Money most_it_costs(const State& state, Instant now, const Tenant& tenant, const
                     MilliCe billable, Duration rest_of_limit) {
   const Duration longest = rest_of_limit + longest_grace(spec) + hold_margin;
   Money most = Money::zero(tenant.spec.currency);
-  for (const billing::Terms& terms : terms_of(spec))
-    most = std::max(
-        most, billing::dearest_cost(state.rates, payer_of(tenant), terms, billable, now, longest));
-  return with_tax(state, now, most);
+  for (const billing::Terms& terms : terms_of(spec)) {
+    const Money net =
+        billing::dearest_cost(state.rates, payer_of(tenant), terms, billable, now, longest);
+    most = std::max(most, with_tax(state, terms, now, net));
+  }
+  return most;
 }
 
 Money most_left_of(const State& state, Instant now, const Task& task, const Lease& lease) {
@@ -270,16 +273,18 @@ Money most_left_of(const State& state, Instant now, const Task& task, const Leas
                          task.spec->limit - task.run_time);
   }
   const Instant stop = lease.stop_at + longest_grace(*task.spec) + hold_margin;
-  Money net = billing::dearest_rest(state.rates, payer_of(tenant),
-                                    billing::terms_of(*task.spec, lease), lease, stop);
+  const Instant from = lease.billed_until;
+  const billing::Terms terms = billing::terms_of(*task.spec, lease);
+  Money most = with_tax(state, terms, from,
+                        billing::dearest_rest(state.rates, payer_of(tenant), terms, lease, stop));
   if (runs_by_plan(*task.spec)) {  // displaced, it may have to go on on demand
     const billing::Terms on_demand =
         billing::terms_of(*task.spec, PurchaseModel::on_demand, lease.isolation);
-    net = std::max(
-        net, billing::dearest_cost(state.rates, payer_of(tenant), on_demand, lease.billable_ce,
-                                   lease.billed_until, stop - lease.billed_until));
+    const Money net = billing::dearest_cost(state.rates, payer_of(tenant), on_demand,
+                                            lease.billable_ce, from, stop - from);
+    most = std::max(most, with_tax(state, on_demand, from, net));
   }
-  return with_tax(state, now, net);
+  return most;
 }
 
 namespace {
@@ -304,6 +309,8 @@ std::int64_t members_on(const State& state, const Node& node, const schedule::De
     if (!schedule::admits(demand, device.facts->type)) continue;
     const schedule::Placement needs = schedule::needs_on(
         demand, *device.facts, schedule::lent_of(state.settings.oversubscription, *device.facts));
+    // However little of it is promised, one lease has no more of a device than there is.
+    if (needs.share > whole_device || needs.memory > device.facts->memory) continue;
     const std::int64_t places = std::min(
         whole_device.value / std::max<std::int64_t>(1, needs.promised().value),
         device.facts->memory.value / std::max<std::int64_t>(1, needs.memory_promised().value));

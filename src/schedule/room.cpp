@@ -51,6 +51,22 @@ bool near(const Place& a, const Place& b) {
   return found;
 }
 
+Place part_beside(const Place& place, const Place& other) {
+  std::set<DeviceId> devices;
+  std::set<NodeId> hosts;
+  for (const UnitPlacement& unit : other) {
+    for (const Placement& slice : unit.slices) devices.insert(slice.device);
+    for (const HostShare& host : unit.hosts) hosts.insert(host.node);
+  }
+  Place part = place;
+  for (UnitPlacement& unit : part) {
+    std::erase_if(unit.slices,
+                  [&](const Placement& slice) { return devices.count(slice.device) == 0; });
+    std::erase_if(unit.hosts, [&](const HostShare& host) { return hosts.count(host.node) == 0; });
+  }
+  return part;
+}
+
 CountingRoom::CountingRoom(std::int64_t devices) : CountingRoom(std::vector<Type>{{"", devices}}) {}
 
 CountingRoom::CountingRoom(std::vector<Type> types) : types_(std::move(types)) {

@@ -32,6 +32,9 @@ bool touch(const Place& a, const Place& b);
 // Whether they take of a host in common.
 bool near(const Place& a, const Place& b);
 
+// What of a place is on devices and hosts that the other one takes of, too.
+Place part_beside(const Place& place, const Place& other);
+
 // A set of kinds of device, one bit a kind; the room numbers them.
 using Kinds = std::uint64_t;
 

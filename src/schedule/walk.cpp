@@ -348,7 +348,7 @@ bool Walk::has_place_cleared(const Turn& turn) const {
 Walk::Outcome Walk::start_cleared(const Turn& turn) {
   const Place& place = scheduler_.plans().at(turn.standing->job.id).promise.place;
   const Job& job = turn.standing->job;
-  if (plans_.any_reserved() && sits_on_reserved(*turn.standing, place)) {
+  if (!scheduler_.reservations().empty() && sits_on_reserved(*turn.standing, place)) {
     // Those who left took too long for it to end in time.
     drop_promise(job.id);
     Wait why;
@@ -420,6 +420,18 @@ Wait Walk::why_not_now(const Turn& turn) {
   return conflict ? kept_for(*conflict) : why;
 }
 
+// What was promised by now, at its place: looked for anew, what begins there later but after others
+// will have ended would be in its way.
+std::optional<Plans::Start> Walk::due_start(const Turn& turn) const {
+  const auto known = scheduler_.plans().find(turn.standing->job.id);
+  if (known == scheduler_.plans().end() || known->second.promise.at > now_) return std::nullopt;
+  const Plans::Start start{now_, known->second.promise.place};
+  if ((room_->kinds_of(start.place) & blocked_) != 0 || !room_->holds(start.place))
+    return std::nullopt;
+  const std::optional<Duration> lasts = lasts_if_started(*turn.standing, now_);
+  return plans_.can_keep(start, lasts, *room_, binding(turn)) ? std::optional(start) : std::nullopt;
+}
+
 // Conservative: everybody in turn gets the earliest start that delays no one before.
 Walk::Outcome Walk::start_in_time(const Turn& turn) {
   const Job& job = turn.standing->job;
@@ -427,7 +439,8 @@ Walk::Outcome Walk::start_in_time(const Turn& turn) {
   plans_.unclaim(job.id);
   Wait why;
   Kinds barred = blocked_;
-  auto start = plans_.earliest(job.ask, barred, lasts, now_, *room_, binding(turn));
+  auto start = due_start(turn);
+  if (!start) start = plans_.earliest(job.ask, barred, lasts, now_, *room_, binding(turn));
   while (start && start->at == now_) {
     const auto delayed =
         plans_.delays(start->place, ends_if_started(*turn.standing, now_), binding(turn));

@@ -69,6 +69,9 @@ class Walk {
   // What was promised, before any queue is walked.
   void keep_promises();
   void keep_claims(std::uint32_t queue);
+  Turn planned_turn(TaskId task) const;
+  const Promise& promise_of(TaskId task) const;
+  void claim_as_promised(const Turn& turn);
   void keep_plan(const Turn& turn);
   void drop_provisional(std::uint32_t queue);
   // Whether the plan of `planned` is to be kept by the one in turn.
@@ -97,6 +100,7 @@ class Walk {
   Outcome start_reserved(const Turn& turn);
   std::optional<Place> find_reserved(const Ask& ask, const Reservation& reservation,
                                      Place left) const;
+  std::optional<Plans::Start> due_start(const Turn& turn) const;
   Outcome start_in_time(const Turn& turn);
   Wait why_not_now(const Turn& turn);
   Outcome start_or_plan(const Turn& turn, Kinds wanted);

@@ -8,7 +8,7 @@ namespace loam::schedule {
 
 // A plan holds for those who come after it: in a queue kept by level in its order, and among what
 // is sold as spot there; else spot gives way to all others, and what another queue promised to a
-// higher level.
+// higher level, or at the same level to one that was promised an earlier start.
 bool Walk::binds(TaskId planned, const Turn& turn) const {
   const Standing& other = scheduler_.standing(planned);
   const Job& theirs = other.job;
@@ -19,34 +19,77 @@ bool Walk::binds(TaskId planned, const Turn& turn) const {
   if (theirs.queue == ours.queue && (by_level || both_spot))
     return rank_of(scheduler_, shares_, other, now_) < turn.rank;
   if (theirs.preemptible != ours.preemptible) return !theirs.preemptible;
-  return theirs.queue == ours.queue || theirs.level >= ours.level;
+  if (theirs.queue == ours.queue || theirs.level != ours.level)
+    return theirs.queue == ours.queue || theirs.level > ours.level;
+  const auto& plans = scheduler_.plans();
+  const auto their_plan = plans.find(theirs.id);
+  const auto our_plan = plans.find(ours.id);
+  if (their_plan == plans.end() || our_plan == plans.end()) return true;
+  return std::pair(their_plan->second.promise.at, theirs.id) <
+         std::pair(our_plan->second.promise.at, ours.id);
 }
 
 // Conservative: what was promised stays promised, so each task finds the others' plans in place
 // when its own is looked for anew. But a plan whose time has passed is late, and what was to follow
-// it there is, too: those are made again, in order, and until then are kept from other queues only.
-// Kept in their own, each would wait for the others' places.
+// it there and can no longer do so is, too: those are made again, in order, and until then are kept
+// from other queues only. Kept in their own, each would wait for the others' places.
 void Walk::keep_claims(std::uint32_t queue) {
-  std::vector<const Place*> late;
-  const auto ours = [&](TaskId task, const Scheduler::Plan& plan) {
-    return scheduler_.standing(task).job.queue == queue && !plan.leaving;
-  };
+  std::vector<std::pair<Instant, TaskId>> late;
+  std::vector<std::pair<Instant, TaskId>> others;
   for (const auto& [task, plan] : scheduler_.plans()) {
-    if (ours(task, plan) && plan.promise.at < now_) late.push_back(&plan.promise.place);
+    if (scheduler_.standing(task).job.queue != queue || plan.leaving) continue;
+    (plan.promise.at < now_ ? late : others).emplace_back(plan.promise.at, task);
   }
-  for (const auto& [task, plan] : scheduler_.plans()) {
-    const Place& place = plan.promise.place;
-    if (!ours(task, plan) || plan.promise.at < now_) continue;
-    const auto is_there = [&](const Place* other) { return touch(*other, place); };
-    const std::optional<Duration> lasts = lasts_if_started(scheduler_.standing(task), now_);
-    const Instant from = plan.promise.at;
-    plans_.claim(task, {}, from, lasts ? from + *lasts : Instant::never(), place, false);
-    if (std::any_of(late.begin(), late.end(), is_there)) {
-      provisional_.insert(task);
+  std::vector<std::pair<Instant, TaskId>> follow;
+  for (const auto& [at, task] : others) {
+    const Turn turn = planned_turn(task);
+    const bool follows = std::any_of(late.begin(), late.end(), [&](const auto& other) {
+      return touch(promise_of(other.second).place, promise_of(task).place) &&
+             binds(other.second, turn);
+    });
+    if (follows) {
+      follow.emplace_back(at, task);
     } else {
+      claim_as_promised(turn);
       in_time_.insert(task);
     }
   }
+  std::sort(late.begin(), late.end());
+  for (const auto& [at, task] : late) {
+    const Turn turn = planned_turn(task);
+    if (hindrance(turn)) continue;
+    const std::optional<Duration> lasts = lasts_if_started(*turn.standing, now_);
+    auto start = plans_.earliest(turn.standing->job.ask, 0, lasts, now_, *room_, binding(turn));
+    if (!start) continue;
+    const Instant until = lasts ? start->at + *lasts : Instant::never();
+    plans_.claim(task, {}, start->at, until, std::move(start->place), false);
+    provisional_.insert(task);
+  }
+  std::sort(follow.begin(), follow.end());
+  for (const auto& [at, task] : follow) {
+    const Turn turn = planned_turn(task);
+    const Promise& promise = promise_of(task);
+    const bool in_time = plans_.can_keep(
+        {promise.at, promise.place}, lasts_if_started(*turn.standing, now_), *room_, binding(turn));
+    claim_as_promised(turn);
+    (in_time ? in_time_ : provisional_).insert(task);
+  }
+}
+
+void Walk::claim_as_promised(const Turn& turn) {
+  const Promise& promise = promise_of(turn.standing->job.id);
+  const std::optional<Duration> lasts = lasts_if_started(*turn.standing, now_);
+  plans_.claim(promise.task, {}, promise.at, lasts ? promise.at + *lasts : Instant::never(),
+               promise.place, false);
+}
+
+const Promise& Walk::promise_of(TaskId task) const {
+  return scheduler_.plans().at(task).promise;
+}
+
+// One that has a plan stands alone in its line.
+Walk::Turn Walk::planned_turn(TaskId task) const {
+  return turn_of(*scheduler_.lines().find(*scheduler_.line(task)));
 }
 
 // The plan of one that is not the first of its queue: it has no turn yet, but others keep to it.
@@ -54,6 +97,13 @@ void Walk::keep_plan(const Turn& turn) {
   const Job& job = turn.standing->job;
   const Kinds wanted = kinds_for(turn);
   if (wanted == 0) return;
+  // Where places are fixed, what was promised is: others plan by that, not by what it may get.
+  const Plans::Start promised{promise_of(job.id).at, promise_of(job.id).place};
+  const std::optional<Duration> lasts = lasts_if_started(*turn.standing, now_);
+  if (plans_are_fixed() && promised.at >= now_ &&
+      plans_.can_keep(promised, lasts, *room_, binding(turn))) {
+    return plans_.plan_at(job.id, job.ask, wanted, lasts, promised);
+  }
   if (auto place = find_for(turn, 0)) {
     plans_.claim(job.id, {}, now_, ends_if_started(*turn.standing, now_), std::move(*place), false);
     provisional_.insert(job.id);
@@ -101,7 +151,7 @@ void Walk::keep_promises() {
   std::sort(promised.begin(), promised.end());
   for (const auto& [level, at, task] : promised) {
     if (full()) break;
-    const Turn turn = turn_of(*scheduler_.lines().find(*scheduler_.line(task)));
+    const Turn turn = planned_turn(task);
     const Scheduler::InOrder* lines = scheduler_.in_order(turn.line->queue);
     blocked_ = 0;
     if (lines != nullptr && lines->begin()->second->first == *turn.line) {

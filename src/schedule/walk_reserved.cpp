@@ -84,10 +84,11 @@ bool Walk::sits_on(const Standing& standing, const Reservation& reservation,
 }
 
 // Whether one that starts now at a place that lock() keeps for it would be there when that, or a
-// part of it, is reserved.
+// part of it, is reserved; or it is reserved by now, which lock() took then, too.
 bool Walk::sits_on_reserved(const Standing& standing, const Place& place) {
   const auto without = room_->copy();
   without->give_back(place);
+  if (real_.holds(place) && !without->holds(place)) return true;
   const auto none = [](TaskId) { return false; };
   return plans_
       .conflict(place, *without, ends_if_started(standing, now_), standing.job.preemptible, none)

@@ -186,7 +186,7 @@ void Auditor::on(const Record& record, const TaskAccepted& event) {
   book.tenant = event.tenant;
   book.spec = *event.spec;
   book.not_before = event.not_before;
-  book.arrival = std::max(record.at, event.not_before);
+  book.arrival = book.waits_since = std::max(record.at, event.not_before);
   book.held = book.rated = book.charged =
       Money::zero(tenants_.at(event.tenant.value - 1).spec.currency);
   tasks_.emplace(event.task, std::move(book));
@@ -376,7 +376,8 @@ void Auditor::on(const Record& record, const TaskRequeued& event) {
   if (event.cause == RequeueCause::unable) book->unable_at = record.at;
   if (event.cause == RequeueCause::preempted) book->preempted_at.push_back(record.at);
   if (event.cause != RequeueCause::moved) book->move.reset();
-  if (event.cause == RequeueCause::resumed) book->arrival = std::max(record.at, book->not_before);
+  book->waits_since = std::max(record.at, book->not_before);
+  if (event.cause == RequeueCause::resumed) book->arrival = book->waits_since;
   if (event.purchase_model) {
     book->spec.purchase_model = *event.purchase_model;
     if (*event.purchase_model != PurchaseModel::reservation) book->spec.reservation = {};

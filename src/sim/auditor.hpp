@@ -82,8 +82,9 @@ class Auditor {
     Duration ran;
     Instant arrival;  // in the queue, by its first coming or its last resuming, or when it is due
     Instant not_before;
-    Duration rounds;  // run in ended rounds, each its longest member
-    Duration round;   // of this round's ended members, the longest
+    Instant waits_since;  // likewise, or since it last came back from a run
+    Duration rounds;      // run in ended rounds, each its longest member
+    Duration round;       // of this round's ended members, the longest
     std::optional<TaskPromised> promise;
     std::size_t promised_at = 0;       // of the promise, among all records
     bool planned_before = false;       // a promise of before the settings changed: none to judge by
@@ -272,6 +273,7 @@ class Auditor {
                          std::optional<Instant> at) const;
   bool fits_as_promised(const TaskBook& book) const;
   bool is_overtaken(const TaskBook& book) const;
+  bool follows_late(const TaskBook& book) const;
   bool goes_before(const TaskBook& started, const TaskBook& planned) const;
   std::int64_t key_of(const TaskBook& book) const;
   std::optional<Instant> still_to_come(Instant start) const;
@@ -282,6 +284,8 @@ class Auditor {
   std::int64_t level_of(const TaskSpec& spec) const;
   std::vector<TaskId> plans_that_hold() const;
   static bool is_at(const std::vector<PromisedMember>& members, DeviceId device);
+  static bool share_device(const std::vector<PromisedMember>& a,
+                           const std::vector<PromisedMember>& b);
   static void forget_place(TaskBook& book);
   void forget_places_on(DeviceId device);
   void check_move_budget(const TaskBook& book, const MoveBegun& event);

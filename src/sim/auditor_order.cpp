@@ -148,14 +148,15 @@ void Auditor::on(const Record&, const DeadlineNoticed& event) {
   book->preempted_at.clear();
 }
 
-// Rule 15, between batches. By the last record, so that nothing is asked of a daemon that was away.
+// Rule 15, between batches. By the last record, so that nothing is asked of a daemon that was away;
+// one that comes back too late for its deadline, such as after a clock that jumped, is turned then.
 void Auditor::check_deadlines() {
   for (const auto& [id, book] : tasks_) {
     const bool for_spot = book.spec.purchase_model == PurchaseModel::spot;
     if (!book.changeover || !for_spot || book.stage != Stage::waiting) continue;
     const Duration left = book.spec.limit - book.rounds;
     const Instant latest = *book.spec.deadline - left - *book.changeover;
-    if (now_ > std::max(latest, book.arrival) + turns_within)
+    if (now_ > std::max(latest, book.waits_since) + turns_within)
       fail(15, id.text() + " waits for spot, and only on demand would meet its deadline");
   }
 }
@@ -234,12 +235,31 @@ bool Auditor::is_overtaken(const TaskBook& book) const {
     const TaskBook& other = entry.second;
     if (!other.promise || other.promised_at <= book.promised_at || !goes_before(other, book))
       return false;
-    for (const PromisedMember& member : book.promise->members) {
-      for (const PromisedSlice& slice : member.slices) {
-        if (is_at(other.promise->members, slice.device)) return true;
-      }
-    }
-    return false;
+    return share_device(other.promise->members, book.promise->members);
+  });
+}
+
+bool Auditor::share_device(const std::vector<PromisedMember>& a,
+                           const std::vector<PromisedMember>& b) {
+  return std::any_of(b.begin(), b.end(), [&](const PromisedMember& member) {
+    return std::any_of(member.slices.begin(), member.slices.end(),
+                       [&](const PromisedSlice& slice) { return is_at(a, slice.device); });
+  });
+}
+
+// In a queue that promises all its tasks a start, what was to follow there one that is late may be
+// late, too. Spot that is late goes before spot alone.
+bool Auditor::follows_late(const TaskBook& book) const {
+  const QueueSettings& queue = queue_of(book.spec);
+  if (queue.discipline != "conservative") return false;
+  return std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& entry) {
+    const TaskBook& other = entry.second;
+    if (other.stage != Stage::waiting || !other.promise || other.promise->start >= now_)
+      return false;
+    if (queue_of(other.spec).name != queue.name) return false;
+    const bool spot = other.spec.purchase_model == PurchaseModel::spot;
+    if (spot && book.spec.purchase_model != PurchaseModel::spot) return false;
+    return share_device(other.promise->members, book.promise->members);
   });
 }
 
@@ -249,7 +269,7 @@ std::vector<TaskId> Auditor::plans_that_hold() const {
   for (const auto& [id, book] : tasks_) {
     if (book.stage != Stage::waiting || !book.promise || book.promise->leaving) continue;
     if (book.promise->start < now_) continue;  // what runs beyond its limit has delayed it already
-    if (fits_as_promised(book) && !is_overtaken(book)) found.push_back(id);
+    if (fits_as_promised(book) && !is_overtaken(book) && !follows_late(book)) found.push_back(id);
   }
   return found;
 }

@@ -55,21 +55,28 @@ std::optional<Plans::Conflict> Plans::conflict(const Place& place, const Room& r
     if (claim.from >= ends || (preemptible && claim.yields)) continue;
     if (!touch(place, claim.place) && !near(place, claim.place)) continue;
     if (claim.task.valid() && !binds(claim.task)) continue;
-    // On the same device there may still be room for both.
-    const auto both = room.copy();
+    // On the same devices there may still be room for both, alone or with what else is claimed
+    // then; where that is in the way by itself, it is not this one that delays it, nor is it by
+    // what happens on other devices.
+    const Conflict delayed{claim.task, claim.reservation, room.kinds_of(claim.place), true};
+    const Place shared = part_beside(claim.place, place);
+    const auto then = room.copy();
     walk_ends(claim.from, [&](TaskId task, Instant, const Place& freed) {
-      if (away.count(task) == 0) both->give_back(freed);
+      if (away.count(task) == 0) then->give_back(freed);
       return true;
     });
-    both->take(place);
-    for (const Claim& other : claims_) {  // what is reserved at that time, too, is taken together
-      const bool then = other.reservation.valid() && other.reservation != claim.reservation &&
-                        other.from <= claim.from && other.to > claim.from;
-      if (then && !(preemptible && other.yields)) both->take(other.place);
+    then->take(place);
+    if (!then->holds(shared)) return delayed;
+    then->give_back(place);
+    for (const Claim& other : claims_) {
+      const bool at_once = &other != &claim && other.from <= claim.from && other.to > claim.from;
+      // A plan was made beside what is reserved, whoever may use that until then.
+      if (!at_once || (claim.reservation.valid() && preemptible && other.yields)) continue;
+      if (!other.task.valid() || binds(other.task)) then->take(other.place);
     }
-    if (!both->holds(claim.place)) {
-      return Conflict{claim.task, claim.reservation, room.kinds_of(claim.place), true};
-    }
+    if (!then->holds(shared)) continue;
+    then->take(place);
+    if (!then->holds(shared)) return delayed;
   }
   return std::nullopt;
 }
@@ -217,10 +224,34 @@ Plans::Foresight Plans::plan_beside(TaskId task, const Ask& ask, Kinds kinds,
     start.reset();  // it may lie on what is reserved: no promise
     return foresight == Foresight::planned ? Foresight::later : foresight;
   }
-  claim(task, {}, start->at, lasts ? start->at + *lasts : Instant::never(), start->place, false);
-  // The claim keeps others away; this says that its kinds have a plan.
-  first_.push_back({task, ask, kinds, Instant::never(), start->place, nullptr});
+  plan_at(task, ask, kinds, lasts, *start);
   return Foresight::planned;
+}
+
+void Plans::plan_at(TaskId task, const Ask& ask, Kinds kinds, std::optional<Duration> lasts,
+                    const Start& start) {
+  claim(task, {}, start.at, lasts ? start.at + *lasts : Instant::never(), start.place, false);
+  // The claim keeps others away; this says that its kinds have a plan.
+  first_.push_back({task, ask, kinds, Instant::never(), start.place, nullptr});
+}
+
+bool Plans::can_keep(const Start& promised, std::optional<Duration> lasts, const Room& room,
+                     const Binds& binds) const {
+  const Instant until = lasts ? promised.at + *lasts : Instant::never();
+  const auto is_free_at = [&](Instant at) {
+    const auto then = room.copy();
+    walk_ends(at, [&](TaskId, Instant, const Place& freed) {
+      then->give_back(freed);
+      return true;
+    });
+    take_claims(*then, at, at + Duration{1}, false, binds);
+    return then->holds(promised.place);
+  };
+  // There is less only where something else begins.
+  return is_free_at(promised.at) &&
+         std::all_of(claims_.begin(), claims_.end(), [&](const Claim& other) {
+           return other.from <= promised.at || other.from >= until || is_free_at(other.from);
+         });
 }
 
 std::optional<Plans::Start> Plans::earliest(const Ask& ask, Kinds barred,

@@ -79,6 +79,13 @@ class Plans {
   Foresight plan_beside(TaskId task, const Ask& ask, Kinds kinds, std::optional<Duration> lasts,
                         Instant now, const Room& room, const Binds& binds,
                         std::optional<Start>& start);
+  // Keeps a start with its place, which is fixed.
+  void plan_at(TaskId task, const Ask& ask, Kinds kinds, std::optional<Duration> lasts,
+               const Start& start);
+  // Whether a start that was promised before may still be: by the limits of what runs and by the
+  // claims that bind, its place is free for all of its time.
+  bool can_keep(const Start& promised, std::optional<Duration> lasts, const Room& room,
+                const Binds& binds) const;
   bool any_reserved() const { return any_reserved_; }
   bool any_claims() const { return !claims_.empty(); }
   // When a task would start by its plan; nothing: it has none, or nobody looked so far ahead.
