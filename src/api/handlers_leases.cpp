@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "api/handlers.hpp"
+#include "api/page.hpp"
 
 namespace loam::api::handlers {
 namespace {
@@ -32,7 +33,6 @@ Instant now_of(Backend& backend) {
 
 void list_leases(const CallPtr& call) {
   call->finish([&]() -> Result<std::string> {
-    constexpr std::int64_t limit_max = 500;
     LeaseFilter filter;
     LOAM_TRY(tenant, call->tenant_filter(call->query("tenant")));
     if (tenant) filter.tenant = tenant->id;
@@ -43,20 +43,13 @@ void list_leases(const CallPtr& call) {
     LOAM_TRY(span, span_of(*call));
     filter.from = span.from;
     filter.to = span.to;
-    LOAM_TRY(limit, call->number("limit", filter.limit, limit_max));
-    if (limit == 0) return invalid("a page of 0 leases shows nothing", "use 1 to 500");
-    if (const std::string after = call->query("after"); !after.empty()) {
-      const auto id = LeaseId::parse(after);
-      if (!id) return invalid("'after' is '" + after + "'", "give the 'next' of the page before");
-      filter.before = *id;
-    }
+    LOAM_TRY(limit, page_limit(*call, " leases"));
+    LOAM_TRY(after, page_after<LeaseId>(*call));
+    filter.before = after;
     filter.limit = limit + 1;  // one more tells whether there is a next page
     LOAM_TRY(uses, call->backend().leases(filter));
     LeasePage page;
-    if (uses.size() > static_cast<std::size_t>(limit)) {
-      uses.resize(static_cast<std::size_t>(limit));
-      page.next = uses.back().lease.id.text();
-    }
+    page.next = cut_to_page(uses, limit, [](const LeaseUse& use) { return use.lease.id; });
     call->backend().read([&](const engine::State& state, Instant now) {
       for (const LeaseUse& use : uses)
         page.leases.push_back(view_of(state, std::max(now, state.now), use));

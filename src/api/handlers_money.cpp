@@ -2,30 +2,12 @@
 #include <future>
 
 #include "api/handlers.hpp"
+#include "api/page.hpp"
 #include "api/requests.hpp"
 #include "base/currency_codes.hpp"
 
 namespace loam::api::handlers {
 namespace {
-
-constexpr std::int64_t page_default = 100;
-constexpr std::int64_t page_max = 500;
-
-Result<std::int64_t> page_limit(const Call& call) {
-  LOAM_TRY(limit, call.number("limit", page_default, page_max));
-  if (limit == 0) return invalid("a page of 0 shows nothing", "use 1 to 500");
-  return limit;
-}
-
-// The id after which a page begins; none where there is none.
-template <class Id>
-Result<Id> page_after(const Call& call) {
-  const std::string after = call.query("after");
-  if (after.empty()) return Id{};
-  const auto id = Id::parse(after);
-  if (!id) return invalid("'after' is '" + after + "'", "give the 'next' of the page before");
-  return *id;
-}
 
 std::string tenant_json(Backend& backend, TenantId id) {
   TenantView view;
@@ -251,10 +233,8 @@ void list_invoices(const CallPtr& call) {
     const auto only = tenant ? std::optional(tenant->id) : std::nullopt;
     LOAM_TRY(records, call->backend().invoices(only, after, limit + 1));
     InvoiceList list;
-    if (records.size() > static_cast<std::size_t>(limit)) {
-      records.resize(static_cast<std::size_t>(limit));
-      list.next = records.back().invoice.id.text();
-    }
+    list.next =
+        cut_to_page(records, limit, [](const InvoiceRecord& one) { return one.invoice.id; });
     CreditNoteFilter filter;
     if (tenant) filter.tenant = tenant->id;
     LOAM_TRY(notes, call->backend().credit_notes(filter));
@@ -360,10 +340,8 @@ void ledger(const CallPtr& call) {
     LedgerView view;
     view.tenant = tenant.name;
     view.currency = std::string(tenant.currency.code());
-    if (records.size() > static_cast<std::size_t>(limit)) {
-      records.resize(static_cast<std::size_t>(limit));
-      view.next = records.back().transaction.id.text();
-    }
+    view.next = cut_to_page(records, limit,
+                            [](const TransactionRecord& one) { return one.transaction.id; });
     for (const TransactionRecord& record : records) view.entries.push_back(view_of(record));
     call->backend().read([&](const engine::State& state, Instant) {
       const TenantView balances = view_of(state, state.tenant(tenant.id));

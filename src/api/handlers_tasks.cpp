@@ -1,5 +1,6 @@
 // Quotes and tasks.
 #include "api/handlers.hpp"
+#include "api/page.hpp"
 #include "api/requests.hpp"
 #include "api/suggestion.hpp"
 #include "domain/enumerators.hpp"
@@ -96,27 +97,19 @@ void submit_task(const CallPtr& call) {
 
 void list_tasks(const CallPtr& call) {
   call->finish([&]() -> Result<std::string> {
-    constexpr std::int64_t limit_max = 500;
     TaskFilter filter;
     LOAM_TRY(tenant, call->tenant_filter(call->query("tenant")));
     if (tenant) filter.tenant = tenant->id;
     LOAM_TRY(states, parse_states(call->query("state")));
     filter.states = std::move(states);
     filter.name = call->query("name");
-    LOAM_TRY(limit, call->number("limit", filter.limit, limit_max));
-    if (limit == 0) return invalid("a page of 0 tasks shows nothing", "use 1 to 500");
-    if (const std::string after = call->query("after"); !after.empty()) {
-      const auto id = TaskId::parse(after);
-      if (!id) return invalid("'after' is '" + after + "'", "give the 'next' of the page before");
-      filter.before = *id;
-    }
+    LOAM_TRY(limit, page_limit(*call, " tasks"));
+    LOAM_TRY(after, page_after<TaskId>(*call));
+    filter.before = after;
     filter.limit = limit + 1;  // one more tells whether there is a next page
     LOAM_TRY(records, call->backend().tasks(filter));
     TaskPage page;
-    if (records.size() > static_cast<std::size_t>(limit)) {
-      records.resize(static_cast<std::size_t>(limit));
-      page.next = records.back().id.text();
-    }
+    page.next = cut_to_page(records, limit, [](const TaskRecord& task) { return task.id; });
     LOAM_TRY(views, task_views(*call->core, std::move(records)));
     page.tasks = std::move(views);
     return to_json(page);
